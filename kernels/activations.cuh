@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every activation Ingot knows, once: the host parser, the help text, the CPU rungs, the float64 reference,
+// the tests and the run-time compiled kernels all read this file. To add one: a line in INGOT_ACTIVATIONS and
+// a struct of the same name below it. The file stays inside the subset that C++17, nvcc and NVRTC share;
+// under NVRTC it includes nothing.
+//
+// Each struct has
+//   exact<T>(x)  the definition, T = float or double, with the C library's functions;
+//   approx(x)    float, for inner loops. On the host branch-free so that compilers vectorise it, within a few
+//   units in
+//                the last place; on the device built on the special function unit, each with its error
+//                stated.
+#pragma once
+
+#if !defined(__CUDACC_RTC__)
+#include <cmath>
+#endif
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define INGOT_FUNCTION __host__ __device__ __forceinline__
+#else
+#define INGOT_FUNCTION inline __attribute__((always_inline))
+#endif
+
+// X(name, formula)
+#define INGOT_ACTIVATIONS(X)                                        \
+  X(relu, "max(x, 0)")                                              \
+  X(gelu_erf, "x/2 * (1 + erf(x/sqrt(2)))")                         \
+  X(gelu_tanh, "x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))") \
+  X(quick_gelu, "x * sigmoid(1.702 x)")                             \
+  X(silu, "x * sigmoid(x)")                                         \
+  X(identity, "x")
+
+namespace ingot {
+namespace activation {
+
+// Leaf functions of both worlds. NVRTC and nvcc have the C names built in, overloaded for float and double;
+// the host takes them from <cmath>.
+namespace detail {
+
+#if defined(__CUDACC_RTC__)
+INGOT_FUNCTION float exp_of(float x) {
+  return ::expf(x);
+}
+INGOT_FUNCTION double exp_of(double x) {
+  return ::exp(x);
+}
+INGOT_FUNCTION float tanh_of(float x) {
+  return ::tanhf(x);
+}
+INGOT_FUNCTION double tanh_of(double x) {
+  return ::tanh(x);
+}
+INGOT_FUNCTION float erf_of(float x) {
+  return ::erff(x);
+}
+INGOT_FUNCTION double erf_of(double x) {
+  return ::erf(x);
+}
+#else
+INGOT_FUNCTION float exp_of(float x) {
+  return std::exp(x);
+}
+INGOT_FUNCTION double exp_of(double x) {
+  return std::exp(x);
+}
+INGOT_FUNCTION float tanh_of(float x) {
+  return std::tanh(x);
+}
+INGOT_FUNCTION double tanh_of(double x) {
+  return std::tanh(x);
+}
+INGOT_FUNCTION float erf_of(float x) {
+  return std::erf(x);
+}
+INGOT_FUNCTION double erf_of(double x) {
+  return std::erf(x);
+}
+#endif
+
+template <class T>
+INGOT_FUNCTION T sigmoid_of(T x) {
+  return T(1) / (T(1) + exp_of(-x));
+}
+
+#if defined(__CUDA_ARCH__)
+// Largest relative error 2^-11 (PTX ISA, tanh.approx.f32; sm_75 and newer).
+__device__ __forceinline__ float tanh_approx(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// One special function instead of two (ex2 and rcp): sigmoid(x) = (1 + tanh(x/2)) / 2.
+__device__ __forceinline__ float sigmoid_approx(float x) {
+  return fmaf(tanh_approx(0.5f * x), 0.5f, 0.5f);
+}
+#else
+// e^x as 2^n * e^r with |r| <= ln(2)/2: n by adding and subtracting 1.5 * 2^23, ln(2) in two parts (Cody and
+// Waite, 1980), e^r by its Taylor series to r^7, whose remainder is below 2^-27. The argument is held to
+// where the result is a normal number, so infinities and subnormals are left out; not-a-number passes
+// through.
+INGOT_FUNCTION float exp_approx(float x) {
+  const float low = -87.33654f, high = 88.37626f;
+  const float held = x < low ? low : (x > high ? high : x);
+  const float shifter = 12582912.0f;
+  const float shifted = held * 1.44269504f + shifter;
+  const float n = shifted - shifter;
+  const float r = (held - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 1.0f / 5040.0f;
+  p = p * r + 1.0f / 720.0f;
+  p = p * r + 1.0f / 120.0f;
+  p = p * r + 1.0f / 24.0f;
+  p = p * r + 1.0f / 6.0f;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  // The low bits of the shifted sum are n in two's complement: moved to the exponent they scale by 2^n.
+  const unsigned exponent = __builtin_bit_cast(unsigned, shifted) << 23;
+  return __builtin_bit_cast(float, __builtin_bit_cast(unsigned, p) + exponent);
+}
+INGOT_FUNCTION float sigmoid_approx(float x) {
+  return 1.0f / (1.0f + exp_approx(-x));
+}
+#endif
+
+}  // namespace detail
+
+/// max(x, 0); not-a-number stays not-a-number, as in PyTorch.
+struct relu {
+  template <class T>
+  static INGOT_FUNCTION T exact(T x) {
+    return x < T(0) ? T(0) : x;
+  }
+  static INGOT_FUNCTION float approx(float x) { return exact(x); }
+};
+
+/// x * Phi(x) with the normal distribution's Phi (Hendrycks and Gimpel, 2016, arXiv:1606.08415); PyTorch's
+/// gelu(approximate="none").
+struct gelu_erf {
+  template <class T>
+  static INGOT_FUNCTION T exact(T x) {
+    return T(0.5) * x * (T(1) + detail::erf_of(x * T(0.70710678118654752440)));
+  }
+  static INGOT_FUNCTION float approx(float x) { return exact(x); }
+};
+
+/// The tanh form of the same paper; PyTorch's gelu(approximate="tanh").
+struct gelu_tanh {
+  template <class T>
+  static INGOT_FUNCTION T exact(T x) {
+    return T(0.5) * x * (T(1) + detail::tanh_of(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
+  }
+  // (1 + tanh(u)) / 2 = sigmoid(2u): no cancellation for negative x.
+  static INGOT_FUNCTION float approx(float x) {
+    return x * detail::sigmoid_approx(x * (1.59576912161f + 0.07135481628f * x * x));
+  }
+};
+
+/// The sigmoid form of the same paper; CLIP's activation.
+struct quick_gelu {
+  template <class T>
+  static INGOT_FUNCTION T exact(T x) {
+    return x * detail::sigmoid_of(T(1.702) * x);
+  }
+  static INGOT_FUNCTION float approx(float x) { return x * detail::sigmoid_approx(1.702f * x); }
+};
+
+/// x * sigmoid(x) (Elfwing et al., 2017, arXiv:1702.03118), also called swish.
+struct silu {
+  template <class T>
+  static INGOT_FUNCTION T exact(T x) {
+    return x * detail::sigmoid_of(x);
+  }
+  static INGOT_FUNCTION float approx(float x) { return x * detail::sigmoid_approx(x); }
+};
+
+struct identity {
+  template <class T>
+  static INGOT_FUNCTION T exact(T x) {
+    return x;
+  }
+  static INGOT_FUNCTION float approx(float x) { return x; }
+};
+
+}  // namespace activation
+}  // namespace ingot
