@@ -8,6 +8,7 @@ set(INGOT_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ingot)
 install(TARGETS ingot EXPORT ingotTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ingot_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/ingot DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${PROJECT_BINARY_DIR}/include/ingot DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})  # made by the build
 install(EXPORT ingotTargets NAMESPACE ingot:: DESTINATION ${INGOT_CMAKE_DIR})
 
 configure_package_config_file(cmake/ingotConfig.cmake.in ${PROJECT_BINARY_DIR}/ingotConfig.cmake

@@ -48,10 +48,8 @@ struct KernelName {
   std::optional<int> cluster_m, cluster_n;
   bool split_k = false;
   std::optional<bool> bias;  ///< true only where the name says so (nvjet "bias", Tensile "Bias"); else unset
-  std::vector<std::string>
-      fused;  ///< operators in the name, in the name's order: {"gelu", "mul"}; views are left out
-  std::vector<std::string>
-      flags;  ///< remaining tokens worth showing ("coopA", "bz", "2cta", "segment_k_off")
+  std::vector<std::string> fused;  ///< operators in the name's order: {"gelu", "mul"}; views are left out
+  std::vector<std::string> flags;  ///< other tokens worth showing ("coopA", "bz", "2cta", "segment_k_off")
 };
 
 /// Decodes any kernel name, mangled or not. Never fails: an unknown name comes back with kind unknown and

@@ -50,8 +50,8 @@ struct CpuOps {
   std::vector<std::uint32_t> thread;  ///< index into Trace::threads
   std::vector<StringId> name;
   std::vector<std::uint64_t> external_id;
-  std::vector<StringId> dims, types,
-      concrete;  ///< "Input Dims", "Input type", "Concrete Inputs"; 0: not recorded
+  /// "Input Dims", "Input type", "Concrete Inputs"; 0: not recorded
+  std::vector<StringId> dims, types, concrete;
   std::size_t size() const { return ts_ns.size(); }
 };
 
@@ -124,15 +124,14 @@ struct Trace {
   std::uint64_t events = 0;          ///< events read, kept or not (flows, metadata, Python frames included)
   std::uint64_t skipped_events = 0;  ///< events that could not be read
   std::uint64_t first_skipped_offset = no_id;  ///< byte offset of the first of them in the uncompressed text
-  std::uint64_t repaired_events =
-      0;  ///< events read after mending (control characters, bad UTF-8, stray quotes, nan)
+  std::uint64_t repaired_events = 0;  ///< events read after mending (control characters, bad UTF-8, nan …)
   std::uint64_t late_kernels = 0;     ///< device activities that start before their launch call (clock skew)
   bool complete = true;               ///< false: the text ends before the event array does
   std::vector<std::string> warnings;  ///< one line each
   std::vector<Device> devices;
   std::vector<std::pair<std::string, std::string>> metadata;  ///< scalar members of the envelope, as text
-  std::int64_t first_ns = 0,
-               last_ns = 0;  ///< span of everything kept with a duration; both 0 when nothing is
+  /// Span of everything kept with a duration; both 0 when nothing is.
+  std::int64_t first_ns = 0, last_ns = 0;
 
   StringPool strings;
   std::vector<Thread> threads;
