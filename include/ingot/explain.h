@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a trace to understanding: what was launched, where the time went, which kernels are one MLP, and what to do.
-// Units: microseconds unless the name says otherwise; bytes are bytes of device memory. An unset optional means
-// "the trace does not say": it is null in JSON and never a guess.
+// From a trace to understanding: what was launched, where the time went, which kernels are one MLP, and what
+// to do. Units: microseconds unless the name says otherwise; bytes are bytes of device memory. An unset
+// optional means "the trace does not say": it is null in JSON and never a guess.
 #pragma once
 
 #include <cstdint>
@@ -33,20 +33,21 @@ struct Card {
 const Card* find_card(std::string_view device_name);
 const std::vector<Card>& known_cards();
 
-/// A named stretch of the program: all "ProfilerStep#N" together, one per record_function name, or the whole trace.
+/// A named stretch of the program: all "ProfilerStep#N" together, one per record_function name, or the whole
+/// trace.
 struct Region {
   std::string name;
   std::uint64_t calls = 0;
-  double kernels_per_call = 0;       ///< kernels (no memcpy, memset), mean over calls
+  double kernels_per_call = 0;  ///< kernels (no memcpy, memset), mean over calls
   double memsets_per_call = 0, memcpys_per_call = 0;
-  double launches_per_call = 0;      ///< API calls that put work on the device
-  double cpu_us = 0;                 ///< per call, median
-  double gpu_busy_us = 0;            ///< per call, median: union of device intervals
-  double gpu_span_us = 0;            ///< per call, median: first start to last end
-  double wait_launch_us = 0;         ///< per call, median: device idle because its launch had not come yet
-  double wait_other_us = 0;          ///< per call, median: device idle otherwise
+  double launches_per_call = 0;  ///< API calls that put work on the device
+  double cpu_us = 0;             ///< per call, median
+  double gpu_busy_us = 0;        ///< per call, median: union of device intervals
+  double gpu_span_us = 0;        ///< per call, median: first start to last end
+  double wait_launch_us = 0;     ///< per call, median: device idle because its launch had not come yet
+  double wait_other_us = 0;      ///< per call, median: device idle otherwise
   Verdict verdict = Verdict::unknown;
-  std::string verdict_reason;        ///< the numbers behind the verdict
+  std::string verdict_reason;  ///< the numbers behind the verdict
 };
 
 struct Gemm {
@@ -55,7 +56,7 @@ struct Gemm {
 
 /// All launches of one kernel name under one operator signature.
 struct KernelRow {
-  std::string name;              ///< as in the trace (demangled)
+  std::string name;  ///< as in the trace (demangled)
   std::string short_name, family, kind, op;
   std::uint64_t calls = 0;
   double total_us = 0, median_us = 0, min_us = 0, max_us = 0;
@@ -71,33 +72,33 @@ struct KernelRow {
 struct ZeroLaunchOp {
   std::string name;
   std::uint64_t calls = 0;
-  double cpu_us = 0;       ///< total self time (children that launch nothing included once, under their own name)
-  double cpu_share = 0;    ///< of the CPU time of all regions (or of the trace)
+  double cpu_us = 0;  ///< total self time (children that launch nothing included once, under their own name)
+  double cpu_share = 0;  ///< of the CPU time of all regions (or of the trace)
 };
 
 /// One MLP as it runs now: linear → activation (→ product with a second linear) → linear.
 struct MlpRow {
-  std::string activation;               ///< relu, gelu_erf, gelu_tanh, silu, …; "gelu": form not recorded
+  std::string activation;  ///< relu, gelu_erf, gelu_tanh, silu, …; "gelu": form not recorded
   bool gated = false;
-  std::optional<bool> packed;           ///< gate and up come from one projection
+  std::optional<bool> packed;  ///< gate and up come from one projection
   std::optional<bool> bias;
   std::optional<std::int64_t> tokens, dim, hidden;
   std::optional<std::string> dtype;
   std::uint64_t calls = 0;
   std::optional<double> calls_per_region_call;
   double kernels_per_call = 0, memsets_per_call = 0, memcpys_per_call = 0;
-  double gpu_us_per_call = 0;           ///< median over calls of the sum of its kernels' durations
+  double gpu_us_per_call = 0;  ///< median over calls of the sum of its kernels' durations
   std::optional<std::uint64_t> bytes_per_call, fused_bytes_per_call;
   std::optional<double> fused_us_estimate;  ///< roofline, see docs/cost-model.md
-  std::string evidence;                 ///< "shapes": operators with recorded shapes; "names": names and order alone
-  std::optional<std::string> region;    ///< innermost region that launched it; unset: none
-  std::vector<std::string> kernels;     ///< short names, in order, of the first call
+  std::string evidence;  ///< "shapes": operators with recorded shapes; "names": names and order alone
+  std::optional<std::string> region;  ///< innermost region that launched it; unset: none
+  std::vector<std::string> kernels;   ///< short names, in order, of the first call
 };
 
 struct Finding {
-  std::string id;      ///< stable, e.g. "overhead-bound", "unfused-mlp"
+  std::string id;  ///< stable, e.g. "overhead-bound", "unfused-mlp"
   std::string title;
-  std::string detail;  ///< the evidence, with numbers
+  std::string detail;               ///< the evidence, with numbers
   std::optional<double> saving_us;  ///< over the whole trace, an estimate
   std::string action;
 };
@@ -109,7 +110,7 @@ struct Expectation {
     double expected = 0, found = 0;
   };
   std::string text, region;
-  std::vector<Item> items;       ///< stated items, then kinds found and not stated (expected 0)
+  std::vector<Item> items;  ///< stated items, then kinds found and not stated (expected 0)
   bool met = false;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernel's name says. Libraries and compilers write tile sizes, types and fused operators into the names of
-// their kernels; decode() reads them with a table of rules, and claims nothing the name does not say.
+// What a kernel's name says. Libraries and compilers write tile sizes, types and fused operators into the
+// names of their kernels; decode() reads them with a table of rules, and claims nothing the name does not
+// say.
 #pragma once
 
 #include <optional>
@@ -18,39 +19,41 @@ enum class KernelKind {
   gemm_helper,  ///< part of the GEMM before it: split-K reduction, offset computation
   attention,
   convolution,
-  norm,         ///< layer, RMS, batch or group norm
-  pointwise,    ///< one output per input element
+  norm,       ///< layer, RMS, batch or group norm
+  pointwise,  ///< one output per input element
   reduction,
-  copy,         ///< copies, casts, transposes, concatenation, gathers
+  copy,           ///< copies, casts, transposes, concatenation, gathers
   communication,  ///< collectives between devices
-  other,        ///< a known family with none of the above roles (quantise, sort, routing …)
+  other,          ///< a known family with none of the above roles (quantise, sort, routing …)
 };
 std::string_view to_string(KernelKind kind);
 
+/// k is 0 where the name has none. In nvjet names the first number runs over PyTorch's N.
 struct TileShape {
-  int m = 0, n = 0, k = 0;  ///< k is 0 where the name has none. In nvjet names the first number runs over PyTorch's N.
+  int m = 0, n = 0, k = 0;
 };
 
 struct KernelName {
-  std::string family;     ///< "cutlass", "cublas", "xmma", "nvjet", "triton-inductor", "triton", "aten", "tensile", …; "" unknown
+  std::string family;  ///< "cutlass", "cublas", "xmma", "nvjet", "triton-inductor", "triton", "aten",
+                       ///< "tensile", …; "" unknown
   KernelKind kind = KernelKind::unknown;
-  std::string short_name; ///< for tables: a few words, at most ~60 characters, no template arguments
-  std::string arch;       ///< "sm90", "gfx942", "ampere" as the name has it; "" none
-  std::string dtype;      ///< inputs: bf16 f16 f32 tf32 f64 fp8 fp4 i8 …; "" unknown
-  std::string out_dtype;  ///< output where the name has it
-  std::string layout;     ///< operand layout letters ("tn", "nn", "nt"), lower case; "" none
+  std::string short_name;  ///< for tables: a few words, at most ~60 characters, no template arguments
+  std::string arch;        ///< "sm90", "gfx942", "ampere" as the name has it; "" none
+  std::string dtype;       ///< inputs: bf16 f16 f32 tf32 f64 fp8 fp4 i8 …; "" unknown
+  std::string out_dtype;   ///< output where the name has it
+  std::string layout;      ///< operand layout letters ("tn", "nn", "nt"), lower case; "" none
   std::optional<TileShape> tile;
   std::optional<int> stages;     ///< pipeline depth
   std::optional<int> alignment;  ///< elements ("align8" → 8); 1 is a finding
   std::optional<int> cluster_m, cluster_n;
   bool split_k = false;
-  std::optional<bool> bias;      ///< true only where the name says so (nvjet "bias", Tensile "Bias"); else unset
-  std::vector<std::string> fused;  ///< operators in the name, in the name's order: {"gelu", "mul"}; views are left out
-  std::vector<std::string> flags;  ///< remaining tokens worth showing ("coopA", "bz", "2cta", "segment_k_off")
+  std::optional<bool> bias;  ///< true only where the name says so (nvjet "bias", Tensile "Bias"); else unset
+  std::vector<std::string> fused;  ///< operators in the name's order: {"gelu", "mul"}; views are left out
+  std::vector<std::string> flags;  ///< other tokens worth showing ("coopA", "bz", "2cta", "segment_k_off")
 };
 
-/// Decodes any kernel name, mangled or not. Never fails: an unknown name comes back with kind unknown and itself,
-/// shortened, as short_name.
+/// Decodes any kernel name, mangled or not. Never fails: an unknown name comes back with kind unknown and
+/// itself, shortened, as short_name.
 KernelName decode(std::string_view name);
 
 /// The activation a pointwise kernel or operator computes, in Ingot's words: relu, gelu_erf, gelu_tanh, silu,

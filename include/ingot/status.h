@@ -47,7 +47,8 @@ constexpr int exit_code(ErrorCode code) {
   return 1;
 }
 
-/// A value or an Error. Test with `if (result)`; reading the wrong side is a programming error (std::bad_variant_access).
+/// A value or an Error. Test with `if (result)`; reading the wrong side is a programming error
+/// (std::bad_variant_access).
 template <class T>
 class [[nodiscard]] Result {
  public:

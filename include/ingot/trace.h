@@ -16,7 +16,7 @@
 
 namespace ingot::trace {
 
-using StringId = std::uint32_t;                   ///< index into Trace::strings; 0 is the empty string
+using StringId = std::uint32_t;                     ///< index into Trace::strings; 0 is the empty string
 inline constexpr std::uint32_t none = 0xffffffffU;  ///< "no such row"
 inline constexpr std::uint64_t no_id = ~0ULL;       ///< the event carries no such id
 
@@ -50,7 +50,8 @@ struct CpuOps {
   std::vector<std::uint32_t> thread;  ///< index into Trace::threads
   std::vector<StringId> name;
   std::vector<std::uint64_t> external_id;
-  std::vector<StringId> dims, types, concrete;  ///< "Input Dims", "Input type", "Concrete Inputs"; 0: not recorded
+  /// "Input Dims", "Input type", "Concrete Inputs"; 0: not recorded
+  std::vector<StringId> dims, types, concrete;
   std::size_t size() const { return ts_ns.size(); }
 };
 
@@ -81,8 +82,8 @@ struct Activities {
   std::vector<StringId> name;
   std::vector<std::int32_t> device, stream;  ///< -1: not recorded
   std::vector<std::uint64_t> correlation, external_id;
-  std::vector<std::uint64_t> bytes;     ///< memcpy and memset: bytes moved or set; kernels 0
-  std::vector<std::uint32_t> shape;     ///< index into Trace::launch_shapes
+  std::vector<std::uint64_t> bytes;  ///< memcpy and memset: bytes moved or set; kernels 0
+  std::vector<std::uint32_t> shape;  ///< index into Trace::launch_shapes
   std::size_t size() const { return ts_ns.size(); }
 };
 
@@ -104,8 +105,8 @@ struct Overheads {
 
 struct Device {
   std::int64_t id = 0;
-  std::string name;                    ///< as the file has it, "" when it has none
-  int sms = 0;                         ///< multiprocessors (compute units), 0: not recorded
+  std::string name;  ///< as the file has it, "" when it has none
+  int sms = 0;       ///< multiprocessors (compute units), 0: not recorded
   int compute_major = 0, compute_minor = 0;
   std::uint64_t memory_bytes = 0;
   std::uint64_t registers_per_sm = 0, shared_memory_per_sm = 0;
@@ -118,18 +119,19 @@ struct Thread {
 };
 
 struct Trace {
-  std::string file;                    ///< as given; "-" for standard input
-  std::uint64_t bytes = 0;             ///< length of the uncompressed text
-  std::uint64_t events = 0;            ///< events read, kept or not (flows, metadata, Python frames included)
-  std::uint64_t skipped_events = 0;    ///< events that could not be read
+  std::string file;                  ///< as given; "-" for standard input
+  std::uint64_t bytes = 0;           ///< length of the uncompressed text
+  std::uint64_t events = 0;          ///< events read, kept or not (flows, metadata, Python frames included)
+  std::uint64_t skipped_events = 0;  ///< events that could not be read
   std::uint64_t first_skipped_offset = no_id;  ///< byte offset of the first of them in the uncompressed text
-  std::uint64_t repaired_events = 0;   ///< events read after mending (control characters, bad UTF-8, stray quotes, nan)
-  std::uint64_t late_kernels = 0;      ///< device activities that start before their launch call (clock skew)
-  bool complete = true;                ///< false: the text ends before the event array does
-  std::vector<std::string> warnings;   ///< one line each
+  std::uint64_t repaired_events = 0;  ///< events read after mending (control characters, bad UTF-8, nan …)
+  std::uint64_t late_kernels = 0;     ///< device activities that start before their launch call (clock skew)
+  bool complete = true;               ///< false: the text ends before the event array does
+  std::vector<std::string> warnings;  ///< one line each
   std::vector<Device> devices;
   std::vector<std::pair<std::string, std::string>> metadata;  ///< scalar members of the envelope, as text
-  std::int64_t first_ns = 0, last_ns = 0;  ///< span of everything kept with a duration; both 0 when nothing is
+  /// Span of everything kept with a duration; both 0 when nothing is.
+  std::int64_t first_ns = 0, last_ns = 0;
 
   StringPool strings;
   std::vector<Thread> threads;
@@ -142,10 +144,10 @@ struct Trace {
   std::vector<std::pair<StringId, std::uint64_t>> categories;  ///< events per category name, kept or not
 };
 
-/// Reads a trace file: plain JSON or gzip (told apart by content), or standard input for "-". Memory is bounded by
-/// what is kept, not by the file. Bad events are counted and skipped; a file cut short yields what stands before
-/// the cut, with a warning. Fails with ErrorCode::unreadable when nothing can be read: missing file, directory,
-/// empty, not JSON, no event array.
+/// Reads a trace file: plain JSON or gzip (told apart by content), or standard input for "-". Memory is
+/// bounded by what is kept, not by the file. Bad events are counted and skipped; a file cut short yields what
+/// stands before the cut, with a warning. Fails with ErrorCode::unreadable when nothing can be read: missing
+/// file, directory, empty, not JSON, no event array.
 Result<Trace> read_file(const std::string& path);
 
 /// The same over text already in memory (plain JSON or gzip). `name` stands for the file in messages.

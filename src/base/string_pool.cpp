@@ -7,10 +7,12 @@
 namespace ingot::trace {
 
 namespace {
-constexpr std::size_t block_bytes = 64 * 1024;
+constexpr std::size_t block_bytes = std::size_t{64} * 1024;
 }
 
-StringPool::StringPool() { intern(""); }
+StringPool::StringPool() {
+  intern("");
+}
 
 std::string_view StringPool::store(std::string_view text) {
   if (blocks_.empty() || blocks_.back().size() - used_ < text.size()) {

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Builds and tests every preset, then lints; ends with one line `N passed, N failed[, N skipped]`.
+
+A build that fails counts as one failure, and so does lint; what comes after still runs. A skipped test is never
+counted as passed. Exits 1 on any failure, or when a preset that must have tests ran none.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# Preset, and whether it may have no tests: those of tsan are the thread tests alone.
+PRESETS = [("host", False), ("asan", False), ("tsan", True)]
+
+
+def run(title, *command, quiet=False):
+    """Runs a command; a quiet one shows its output only when it fails."""
+    start = time.monotonic()
+    result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE if quiet else None, text=True)
+    if quiet and result.returncode != 0:
+        print(result.stdout)
+    status = result.returncode
+    print(f"== {title}: {'ok' if status == 0 else 'FAILED'}, {time.monotonic() - start:.0f} s", flush=True)
+    return status == 0
+
+
+def tally(report):
+    """Counts of passed, failed and skipped tests in a JUnit file written by ctest."""
+    counts = Counter()
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        skipped = case.find("skipped")
+        if case.get("status") == "run":
+            counts["passed"] += 1
+        elif case.get("status") == "disabled" or (
+                skipped is not None and skipped.get("message", "").startswith("SKIP_")):
+            counts["skipped"] += 1
+        else:  # failed, or not run because its program is missing
+            counts["failed"] += 1
+    return counts
+
+
+def test_preset(preset, may_be_empty):
+    launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    if not (run(f"{preset}: configure", "cmake", "--preset", preset, *launcher, quiet=True)
+            and run(f"{preset}: build", "cmake", "--build", "--preset", preset)):
+        return Counter(failed=1)
+    report = ROOT / "build" / preset / "junit.xml"
+    report.unlink(missing_ok=True)
+    ok = run(f"{preset}: test", "ctest", "--preset", preset, "-j", str(os.cpu_count()), "--output-junit", report)
+    counts = tally(report) if report.exists() else Counter()
+    if (ok and not may_be_empty and counts["passed"] == 0) or (not ok and counts["failed"] == 0):
+        counts["failed"] += 1
+    return counts
+
+
+def main():
+    total = Counter()
+    for preset, may_be_empty in PRESETS:
+        counts = test_preset(preset, may_be_empty)
+        print(f"== {preset}: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+        total += counts
+    lint_ok = run("lint", sys.executable, ROOT / "tests" / "lint" / "lint.py")
+    total["passed" if lint_ok else "failed"] += 1
+    skipped = f", {total['skipped']} skipped" if total["skipped"] else ""
+    print(f"{total['passed']} passed, {total['failed']} failed{skipped}")
+    return 1 if total["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
