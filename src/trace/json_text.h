@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ingot::trace {
+
+/// The characters a JSON string token (with or without its quotes) stands for. Escapes that are none are kept
+/// as they are written; half a surrogate pair becomes U+FFFD.
+void unescape(std::string_view token, std::string& out);
+
+/// Appends a code point as UTF-8.
+void append_utf8(char32_t code_point, std::string& out);
+
+/// Length of the valid UTF-8 sequence at the front of `text`, 0 when it is none.
+std::size_t utf8_length(std::string_view text);
+
+}  // namespace ingot::trace
