@@ -86,8 +86,9 @@ struct MlpRow {
   std::optional<std::string> dtype;
   std::uint64_t calls = 0;
   std::optional<double> calls_per_region_call;
-  double kernels_per_call = 0, memsets_per_call = 0, memcpys_per_call = 0;
-  double gpu_us_per_call = 0;  ///< median over calls of the sum of its kernels' durations
+  std::optional<double> kernels_per_call;  ///< mean over calls; unset in a trace without device work
+  double memsets_per_call = 0, memcpys_per_call = 0;
+  std::optional<double> gpu_us_per_call;  ///< median over calls of the sum of its device work's durations
   std::optional<std::uint64_t> bytes_per_call, fused_bytes_per_call;
   std::optional<double> fused_us_estimate;  ///< roofline, see docs/cost-model.md
   std::string evidence;  ///< "shapes": operators with recorded shapes; "names": names and order alone

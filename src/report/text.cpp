@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text_table.h"
+#include "base/units.h"
 #include "ingot/report.h"
 
 namespace ingot::report {
@@ -60,11 +61,6 @@ std::string us(double value) {
   if (value >= 99999.95) return fmt::format("{:.1f} ms", value / 1000);
   return fmt::format("{:.1f}", value);
 }
-std::string duration(double value_us) {
-  if (value_us >= 1e6) return fmt::format("{:.2f} s", value_us * 1e-6);
-  if (value_us >= 1e3) return fmt::format("{:.2f} ms", value_us * 1e-3);
-  return fmt::format("{:.1f} us", value_us);
-}
 std::string per_call(double value) {
   return std::abs(value - std::round(value)) < 1e-9 ? fmt::format("{:.0f}", value) : fmt::format("{:.1f}", value);
 }
@@ -94,11 +90,11 @@ std::string_view verdict_color(Verdict verdict) {
 
 void write_head(Writer& w, const Explanation& e) {
   w.line(fmt::format("{}: {} events, {:.1f} MB, {}, {}", w.paint(e.file, "1"), e.events, static_cast<double>(e.bytes) * 1e-6,
-                     e.device.value_or("no device named"), duration(e.span_us)));
+                     e.device.value_or("no device named"), duration_text(e.span_us)));
   for (const std::string& warning : e.warnings) w.line(fmt::format("{} {}", w.paint("warning:", "33"), warning));
   w.line(fmt::format("{}: {}", w.paint(to_string(e.summary.verdict), verdict_color(e.summary.verdict)), e.summary.verdict_reason));
   w.line(fmt::format("{} kernels, {} memsets, {} memcpys by {} launches; GPU busy {}, idle {}", e.summary.kernels, e.summary.memsets,
-                     e.summary.memcpys, e.summary.launches, duration(e.summary.gpu_busy_us), duration(e.summary.gpu_idle_us)));
+                     e.summary.memcpys, e.summary.launches, duration_text(e.summary.gpu_busy_us), duration_text(e.summary.gpu_idle_us)));
 }
 
 void write_regions(Writer& w, const Explanation& e) {
@@ -123,10 +119,10 @@ void write_mlps(Writer& w, const Explanation& e) {
   for (const MlpRow& m : e.mlps) {
     std::string form = m.activation;
     if (m.gated) form += m.packed.value_or(false) ? ", gated (packed)" : ", gated";
-    std::string kernels = per_call(m.kernels_per_call);
+    std::string kernels = m.kernels_per_call ? per_call(*m.kernels_per_call) : "-";
     if (m.memsets_per_call + m.memcpys_per_call > 0) kernels += fmt::format("+{}", per_call(m.memsets_per_call + m.memcpys_per_call));
     table.add({or_dash(m.tokens), or_dash(m.dim), or_dash(m.hidden), form, m.bias ? (*m.bias ? "yes" : "no") : "-", m.dtype.value_or("-"),
-               fmt::format("{}", m.calls), kernels, us(m.gpu_us_per_call), m.fused_us_estimate ? us(*m.fused_us_estimate) : "-",
+               fmt::format("{}", m.calls), kernels, m.gpu_us_per_call ? us(*m.gpu_us_per_call) : "-", m.fused_us_estimate ? us(*m.fused_us_estimate) : "-",
                megabytes(m.bytes_per_call), megabytes(m.fused_bytes_per_call), m.evidence, m.region.value_or("-")});
   }
   w.table(table);
@@ -136,7 +132,7 @@ void write_findings(Writer& w, const Explanation& e) {
   w.heading("Findings", e.findings.empty() ? "none" : "worst first; savings are estimates over the whole trace");
   int number = 0;
   for (const Finding& f : e.findings) {
-    const std::string saving = f.saving_us ? fmt::format("  (up to {})", duration(*f.saving_us)) : "";
+    const std::string saving = f.saving_us ? fmt::format("  (up to {})", duration_text(*f.saving_us)) : "";
     w.line(fmt::format("  {}. {}{}", ++number, w.paint(f.title, "1"), saving));
     w.wrapped(f.detail, 5);
     w.wrapped(fmt::format("→ {}", f.action), 5);

@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/units.h"
 #include "trace/context.h"
 #include "trace/roles.h"
 
@@ -19,7 +20,27 @@ struct Inputs {
   Context& context;
   const Explanation& explanation;
 };
-using Findings = std::vector<Finding>;
+/// A finding and what it weighs: its saving where there is an estimate, else the time it concerns.
+struct Weighed {
+  Finding finding;
+  double weight_us = 0;
+};
+class Findings {
+ public:
+  void push_back(Finding finding, double weight_us = 0) {
+    const double weight = finding.saving_us.value_or(weight_us);
+    all_.push_back({std::move(finding), weight});
+  }
+  std::vector<Finding> worst_first() && {
+    std::stable_sort(all_.begin(), all_.end(), [](const Weighed& a, const Weighed& b) { return a.weight_us > b.weight_us; });
+    std::vector<Finding> findings;
+    for (Weighed& weighed : all_) findings.push_back(std::move(weighed.finding));
+    return findings;
+  }
+
+ private:
+  std::vector<Weighed> all_;
+};
 
 std::string plural(std::uint64_t count, std::string_view word) {
   if (count == 1) return fmt::format("1 {}", word);
@@ -30,11 +51,23 @@ std::string plural(std::uint64_t count, std::string_view word) {
 /// "8192x768->3072 gelu_tanh gated bf16", leaving out what is not known.
 std::string describe(const MlpRow& mlp) {
   std::string text;
-  if (mlp.tokens) text += fmt::format("{}x{}->{} ", *mlp.tokens, *mlp.dim, *mlp.hidden);
+  if (mlp.tokens && mlp.dim && mlp.hidden) text += fmt::format("{}x{}->{} ", *mlp.tokens, *mlp.dim, *mlp.hidden);
   text += mlp.activation;
   if (mlp.gated) text += mlp.packed.value_or(false) ? " gated (packed)" : " gated";
   if (mlp.dtype) text += " " + *mlp.dtype;
   return text;
+}
+
+/// How to measure it: a command that can be pasted, or what is missing for one.
+std::string bench_command(const MlpRow& mlp) {
+  if (!mlp.tokens || !mlp.dim || !mlp.hidden || !mlp.bias) {
+    return "record with record_shapes=True (and without a CUDA graph) to size it, then: ingot bench --from-trace FILE";
+  }
+  const bool form_unknown = mlp.activation == "gelu";
+  return fmt::format("ingot bench --tokens {} --dim {} --hidden {} --act {}{}{}{}{}", *mlp.tokens, *mlp.dim, *mlp.hidden,
+                     form_unknown ? "gelu_tanh" : mlp.activation, mlp.gated ? " --gated" : "", *mlp.bias ? "" : " --no-bias",
+                     mlp.dtype ? " --dtype " + *mlp.dtype : "",
+                     form_unknown ? " (or --act gelu_erf: the trace does not say which form)" : "");
 }
 
 void overhead_bound(const Inputs& in, Findings& out) {
@@ -47,42 +80,38 @@ void overhead_bound(const Inputs& in, Findings& out) {
   if (worst == nullptr) return;
   out.push_back({.id = "overhead-bound",
                  .title = fmt::format("{} is bound by launch overhead, not by the GPU", worst->name),
-                 .detail = fmt::format("per call {:.1f} us on the CPU for {:.1f} us of GPU work in {:.0f} kernels; the GPU waits "
-                                       "{:.1f} us for launches",
-                                       worst->cpu_us, worst->gpu_busy_us, worst->kernels_per_call, worst->wait_launch_us),
+                 .detail = fmt::format("per call {} on the CPU for {} of GPU work in {:.0f} kernels; the GPU waits {} for launches",
+                                       duration_text(worst->cpu_us), duration_text(worst->gpu_busy_us), worst->kernels_per_call,
+                                       duration_text(worst->wait_launch_us)),
                  .saving_us = worst->wait_launch_us * static_cast<double>(worst->calls),
                  .action = "capture the step in a CUDA graph (torch.compile mode=\"reduce-overhead\"), and fuse: fewer launches"});
 }
 
 void unfused_mlps(const Inputs& in, Findings& out) {
   for (const MlpRow& mlp : in.explanation.mlps) {
-    if (mlp.kernels_per_call < 2) continue;
+    if (mlp.kernels_per_call.value_or(0) < 2 || !mlp.gpu_us_per_call) continue;
+    const auto calls = static_cast<double>(mlp.calls);
     std::optional<double> saving;
     std::string estimate;
     if (mlp.fused_us_estimate) {
-      saving = std::max(0.0, mlp.gpu_us_per_call - *mlp.fused_us_estimate) * static_cast<double>(mlp.calls);
-      estimate = fmt::format(", about {:.1f} us fused", *mlp.fused_us_estimate);
+      saving = std::max(0.0, *mlp.gpu_us_per_call - *mlp.fused_us_estimate) * calls;
+      estimate = fmt::format(", about {} fused", duration_text(*mlp.fused_us_estimate));
     }
     if (mlp.bytes_per_call && mlp.fused_bytes_per_call) {
       estimate += fmt::format("; {:.1f} MB moved, {:.1f} MB needed", static_cast<double>(*mlp.bytes_per_call) * 1e-6,
                               static_cast<double>(*mlp.fused_bytes_per_call) * 1e-6);
     }
-    std::string command = "record with record_shapes=True to size it, then: ingot bench --from-trace FILE";
-    if (mlp.tokens && mlp.bias) {
-      command = fmt::format("ingot bench --tokens {} --dim {} --hidden {} --act {}{}{}{}", *mlp.tokens, *mlp.dim, *mlp.hidden,
-                            mlp.activation, mlp.gated ? " --gated" : "", *mlp.bias ? "" : " --no-bias",
-                            mlp.dtype ? " --dtype " + *mlp.dtype : "");
-    }
     out.push_back({.id = "unfused-mlp",
-                   .title = fmt::format("{} kernels run one MLP: {}", std::llround(mlp.kernels_per_call), describe(mlp)),
-                   .detail = fmt::format("{}, {:.1f} us of GPU time each{}", plural(mlp.calls, "call"), mlp.gpu_us_per_call, estimate),
+                   .title = fmt::format("{} kernels run one MLP: {}", std::llround(*mlp.kernels_per_call), describe(mlp)),
+                   .detail = fmt::format("{}, {} of GPU time each{}", plural(mlp.calls, "call"), duration_text(*mlp.gpu_us_per_call), estimate),
                    .saving_us = saving,
-                   .action = command});
+                   .action = bench_command(mlp)},
+                  *mlp.gpu_us_per_call * calls);
   }
 }
 
 void cold_first_step(const Inputs& in, Findings& out) {
-  constexpr double times_slower = 3;
+  constexpr double times_slower = 2;
   const auto& annotations = in.context.trace.annotations;
   std::map<std::string_view, std::vector<std::uint32_t>> rows;
   for (const std::uint32_t row : in.context.links.annotations.order) {
@@ -100,7 +129,8 @@ void cold_first_step(const Inputs& in, Findings& out) {
     if (usual <= 0 || first < times_slower * usual) continue;
     out.push_back({.id = "cold-first-step",
                    .title = fmt::format("the first {} is cold", name),
-                   .detail = fmt::format("{:.1f} us against a median of {:.1f} us for the {} after it", first, usual, of_name.size() - 1),
+                   .detail = fmt::format("{} against a median of {} for the {} after it", duration_text(first), duration_text(usual),
+                                         of_name.size() - 1),
                    .saving_us = first - usual,
                    .action = "leave it out of any average; warm up before profiling, or move the warm-up off the first request"});
   }
@@ -122,7 +152,7 @@ void metadata_operators(const Inputs& in, Findings& out) {
   const bool counts = in.explanation.summary.verdict == Verdict::overhead_bound;
   out.push_back({.id = "metadata-operators",
                  .title = fmt::format("{:.0f} % of the CPU time goes to operators that launch nothing", 100 * share),
-                 .detail = fmt::format("{}, {:.1f} us in all, most in {}{}", plural(calls, "call"), cpu_us, names,
+                 .detail = fmt::format("{}, {} in all, most in {}{}", plural(calls, "call"), duration_text(cpu_us), names,
                                        counts ? "" : "; the GPU hides it here"),
                  .saving_us = counts ? std::optional(cpu_us) : std::nullopt,
                  .action = "compile or fuse the region: views and transposes vanish, their CPU cost with them"});
@@ -139,7 +169,7 @@ void summed(const Inputs& in, Findings& out, Finding finding, std::string_view w
     time_us += in.context.duration_us(activity);
   }
   if (count == 0) return;
-  finding.detail = fmt::format("{}, {:.1f} us in all", plural(count, what), time_us);
+  finding.detail = fmt::format("{}, {} in all", plural(count, what), duration_text(time_us));
   finding.saving_us = time_us;
   out.push_back(std::move(finding));
 }
@@ -207,9 +237,10 @@ void misaligned_gemms(const Inputs& in, Findings& out) {
   if (launches == 0) return;
   out.push_back({.id = "misaligned-gemm",
                  .title = fmt::format("GEMMs run on a slow path: rows are aligned to {} only", plural(static_cast<std::uint64_t>(alignment), "element")),
-                 .detail = fmt::format("{}, {:.1f} us in all{}", plural(launches, "launch"), time_us, example),
+                 .detail = fmt::format("{}, {} in all{}", plural(launches, "launch"), duration_text(time_us), example),
                  .saving_us = {},
-                 .action = "pad the odd dimension to a multiple of 8 elements (16 bytes)"});
+                 .action = "pad the odd dimension to a multiple of 8 elements (16 bytes)"},
+                time_us);
 }
 
 void same_shape_other_tile(const Inputs& in, Findings& out) {
@@ -237,8 +268,8 @@ void same_shape_other_tile(const Inputs& in, Findings& out) {
     for (const KernelGroup* group : groups) {
       const double time = median_of(*group);
       saving += (time - best) * static_cast<double>(group->launches.size());
-      tiles += fmt::format("{}{} {:.1f} us ({} calls)", tiles.empty() ? "" : ", ", in.context.names.of(group->name).short_name, time,
-                           group->launches.size());
+      tiles += fmt::format("{}{} {} ({})", tiles.empty() ? "" : ", ", in.context.names.of(group->name).short_name,
+                           duration_text(time), plural(group->launches.size(), "call"));
     }
     out.push_back({.id = "same-shape-other-tile",
                    .title = fmt::format("one GEMM shape runs on {} different kernels: m {}, n {}, k {}", groups.size(),
@@ -262,7 +293,7 @@ void profiler_gaps(const Inputs& in, Findings& out) {
   if (total <= 0) return;
   std::string detail;
   for (const auto& [name, sum] : by_name) {
-    detail += fmt::format("{}{} {} times, {:.1f} us", detail.empty() ? "" : "; ", name, sum.first, sum.second);
+    detail += fmt::format("{}{}: {}, {}", detail.empty() ? "" : "; ", name, plural(sum.first, "time"), duration_text(sum.second));
   }
   out.push_back({.id = "profiler-gap",
                  .title = "some of the time is the profiler's own",
@@ -304,10 +335,7 @@ std::vector<Finding> find_findings(Context& context, const Explanation& explanat
   Findings findings;
   const Inputs inputs{context, explanation};
   for (const auto rule : rules) rule(inputs, findings);
-  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-    return a.saving_us.value_or(-1) > b.saving_us.value_or(-1);
-  });
-  return findings;
+  return std::move(findings).worst_first();
 }
 
 }  // namespace ingot::trace

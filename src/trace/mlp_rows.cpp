@@ -53,6 +53,7 @@ std::vector<MlpRow> mlp_rows(Context& context, const std::vector<Region>& region
   std::map<RowKey, Building> built;
   for (const StageSequence& sequence : stage_sequences(context.trace, context.links, context.signatures, context.names)) {
     for (const MlpCall& call : find_mlps(context.trace, sequence)) {
+      if (!call.shapes && call.activities.empty()) continue;  // names of operators alone, none of which ran a kernel
       std::uint32_t annotation = none;
       for (const std::uint32_t activity : call.activities) {
         annotation = region_annotation(context, activity);
@@ -98,10 +99,12 @@ std::vector<MlpRow> mlp_rows(Context& context, const std::vector<Region>& region
   for (auto& [key, b] : built) {
     MlpRow row = std::move(b.row);
     const auto calls = static_cast<double>(row.calls);
-    row.kernels_per_call = static_cast<double>(b.kernels) / calls;
+    if (gpu.size() != 0) {
+      row.kernels_per_call = static_cast<double>(b.kernels) / calls;
+      row.gpu_us_per_call = median(std::move(b.times));
+    }
     row.memsets_per_call = static_cast<double>(b.memsets) / calls;
     row.memcpys_per_call = static_cast<double>(b.memcpys) / calls;
-    row.gpu_us_per_call = median(std::move(b.times));
     if (b.bytes.size() == row.calls) row.bytes_per_call = static_cast<std::uint64_t>(median(std::move(b.bytes)));
     for (const Region& region : regions) {
       if (row.region == region.name) row.calls_per_region_call = calls / static_cast<double>(region.calls);
@@ -109,7 +112,7 @@ std::vector<MlpRow> mlp_rows(Context& context, const std::vector<Region>& region
     rows.push_back(std::move(row));
   }
   std::stable_sort(rows.begin(), rows.end(), [](const MlpRow& a, const MlpRow& b) {
-    return a.gpu_us_per_call * static_cast<double>(a.calls) > b.gpu_us_per_call * static_cast<double>(b.calls);
+    return a.gpu_us_per_call.value_or(0) * static_cast<double>(a.calls) > b.gpu_us_per_call.value_or(0) * static_cast<double>(b.calls);
   });
   return rows;
 }

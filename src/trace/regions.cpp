@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/units.h"
 #include "trace/context.h"
 
 namespace ingot::trace {
@@ -33,11 +34,16 @@ void add(const Context& context, Instance& instance, std::uint32_t activity, std
 
   const std::int64_t free_since = instance.any ? instance.end_ns : std::max(instance.cpu_start_ns, device_end_ns);
   if (start > free_since && (instance.any || device_end_ns != 0 || instance.cpu_ns > 0)) {
-    // The launch came after the device had run dry: it waited for the CPU. Otherwise it waited for something else
-    // (another stream, the hardware's own hand-over).
-    const bool late_launch =
-        call != none && context.trace.calls.ts_ns[call] + context.trace.calls.dur_ns[call] > free_since;
-    (late_launch ? instance.wait_launch_ns : instance.wait_other_ns) += start - free_since;
+    // The launch came after the device had run dry: it waited for the CPU, until the call was made and a little
+    // longer. Anything else it waited for (another stream, work the trace does not hold, the hardware's hand-over).
+    constexpr std::int64_t launch_latency_ns = 20'000;
+    std::int64_t for_launch = 0;
+    if (call != none && context.trace.calls.ts_ns[call] + context.trace.calls.dur_ns[call] > free_since) {
+      const std::int64_t call_end = context.trace.calls.ts_ns[call] + context.trace.calls.dur_ns[call];
+      for_launch = std::min(start - free_since, call_end - free_since + launch_latency_ns);
+    }
+    instance.wait_launch_ns += for_launch;
+    instance.wait_other_ns += start - free_since - for_launch;
   }
   if (!instance.any) {
     instance.first_ns = start;
@@ -81,8 +87,9 @@ Verdict judge(const Shares& s, std::string& reason) {
   if (launch_share + other_share > much) {
     const bool launch = launch_share >= other_share;
     reason = fmt::format("GPU idle {:.0f} % of the time ({:.0f} % waiting for a launch, {:.0f} % for something else): "
-                         "{:.1f} us of GPU work against {:.1f} us on the CPU",
-                         100 * (launch_share + other_share), 100 * launch_share, 100 * other_share, s.busy_us, s.cpu_us);
+                         "{} of GPU work against {} on the CPU",
+                         100 * (launch_share + other_share), 100 * launch_share, 100 * other_share, duration_text(s.busy_us),
+                         duration_text(s.cpu_us));
     return launch ? Verdict::overhead_bound : Verdict::idle;
   }
   const double compute_share = s.compute_us / s.total_us;

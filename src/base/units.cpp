@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/units.h"
+
+#include <fmt/format.h>
+
+namespace ingot {
+
+std::string duration_text(double us) {
+  if (us >= 1e6) return fmt::format("{:.2f} s", us * 1e-6);
+  if (us >= 1e3) return fmt::format("{:.2f} ms", us * 1e-3);
+  return fmt::format("{:.1f} us", us);
+}
+
+}  // namespace ingot
