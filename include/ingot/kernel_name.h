@@ -53,6 +53,9 @@ struct KernelName {
 /// shortened, as short_name.
 KernelName decode(std::string_view name);
 
+/// The C++ name behind a mangled one ("_ZN…"); any other name, and one that does not demangle, as it is.
+std::string demangle(std::string_view name);
+
 /// The activation a pointwise kernel or operator computes, in Ingot's words: relu, gelu_erf, gelu_tanh, silu,
 /// sigmoid, tanh, "gelu" where the form is not known; "" when it is none. Takes kernel or operator names.
 std::string activation_of(const KernelName& kernel, std::string_view full_name);
