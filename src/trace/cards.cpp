@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Peak rates of GPU models, dense (no structured sparsity), from the vendors' data sheets. A rate the sheet does not give
-// is 0. On cards without bf16 tensor cores the 16-bit rate is f16's. AMD states a matrix rate for full f32; it stands in
-// f32_tflops, since that is what an f32 GEMM reaches there.
+// Peak rates of GPU models, dense (no structured sparsity), from the vendors' data sheets. A rate the sheet
+// does not give is 0. On cards without bf16 tensor cores the 16-bit rate is f16's. AMD states a matrix rate
+// for full f32; it stands in f32_tflops, since that is what an f32 GEMM reaches there.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -17,7 +17,7 @@ const std::vector<Card> kCards = {
     {"NVIDIA V100 SXM2", 125, 0, 15.7, 0, 0.9, "NVIDIA V100 data sheet, 2020"},
     {"NVIDIA V100 PCIe", 112, 0, 14, 0, 0.9, "NVIDIA V100 data sheet, 2020"},
     {"NVIDIA V100S PCIe", 130, 0, 16.4, 0, 1.134, "NVIDIA V100 data sheet, 2020"},
-    {"NVIDIA T4", 65, 0, 8.1, 0, 0.32, "NVIDIA T4 data sheet, 2019"},
+    {"NVIDIA T4", 65, 0, 8.1, 0, 0.32, "NVIDIA T4 product brief, 2019"},
     {"NVIDIA A100 SXM4 40GB", 312, 156, 19.5, 0, 1.555, "NVIDIA A100 data sheet, 2021"},
     {"NVIDIA A100 SXM4 80GB", 312, 156, 19.5, 0, 2.039, "NVIDIA A100 data sheet, 2021"},
     {"NVIDIA A100 PCIe 40GB", 312, 156, 19.5, 0, 1.555, "NVIDIA A100 data sheet, 2021"},
@@ -28,10 +28,13 @@ const std::vector<Card> kCards = {
     {"NVIDIA L4", 121, 60, 30.3, 242.5, 0.3, "NVIDIA L4 data sheet, 2023"},
     {"NVIDIA L40", 181.05, 90.5, 90.5, 362, 0.864, "NVIDIA L40 data sheet, 2023"},
     {"NVIDIA L40S", 362.05, 183, 91.6, 733, 0.864, "NVIDIA L40S data sheet, 2023"},
-    {"NVIDIA GeForce RTX 3090", 71, 35.6, 35.6, 0, 0.936, "NVIDIA Ampere GA102 architecture white paper, 2021"},
+    {"NVIDIA GeForce RTX 3090", 71, 35.6, 35.6, 0, 0.936,
+     "NVIDIA Ampere GA102 architecture white paper, 2021"},
     {"NVIDIA GeForce RTX 4090", 165.2, 82.6, 82.6, 330.3, 1.008, "NVIDIA Ada architecture white paper, 2022"},
-    {"NVIDIA GeForce RTX 5090", 209.5, 104.8, 104.8, 419, 1.792, "NVIDIA RTX Blackwell architecture white paper, 2025"},
-    {"NVIDIA RTX 6000 Ada", 364.2, 182.1, 91.1, 728.5, 0.96, "NVIDIA Ada professional architecture white paper, 2022"},
+    {"NVIDIA GeForce RTX 5090", 209.5, 104.8, 104.8, 419, 1.792,
+     "NVIDIA RTX Blackwell architecture white paper, 2025"},
+    {"NVIDIA RTX 6000 Ada", 364.2, 182.1, 91.1, 728.5, 0.96,
+     "NVIDIA Ada professional architecture white paper, 2022"},
     {"NVIDIA H100 SXM", 989.4, 494.7, 66.9, 1978.9, 3.35, "NVIDIA H100 data sheet, 2023"},
     {"NVIDIA H100 PCIe", 756, 378, 51, 1513, 2.0, "NVIDIA H100 data sheet, 2023"},
     {"NVIDIA H100 NVL", 835.5, 417.5, 60, 1670.5, 3.9, "NVIDIA H100 data sheet, 2024"},
@@ -39,15 +42,19 @@ const std::vector<Card> kCards = {
     {"NVIDIA H200 NVL", 835.5, 417.5, 60, 1670.5, 4.8, "NVIDIA H200 data sheet, 2024"},
     {"NVIDIA GH200 96GB", 989.4, 494.7, 66.9, 1978.9, 4.0, "NVIDIA GH200 data sheet, 2024"},
     {"NVIDIA GH200 144GB", 989.4, 494.7, 66.9, 1978.9, 4.9, "NVIDIA GH200 data sheet, 2024"},
-    {"NVIDIA H20", 148, 74, 44, 296, 4.0, "NVIDIA H20 specification, 2023"},
-    {"NVIDIA B200", 2250, 1125, 75, 4500, 8.0, "NVIDIA HGX B200 data sheet, 2024"},
+    {"NVIDIA H20", 148, 74, 44, 296, 4.0,
+     "NVIDIA H20 specification as quoted by resellers, 2023; no public data sheet"},
+    {"NVIDIA B200", 2250, 1125, 75, 4500, 8.0, "NVIDIA HGX B200 and DGX B200 data sheets, 2024"},
     {"NVIDIA B100", 1750, 875, 60, 3500, 8.0, "NVIDIA Blackwell architecture technical brief, 2024"},
     {"NVIDIA GB200", 2500, 1250, 80, 5000, 8.0, "NVIDIA GB200 NVL72 data sheet, 2024"},
-    {"AMD Instinct MI210", 181, 0, 45.3, 0, 1.6, "AMD Instinct MI210 data sheet, 2022"},
+    {"AMD Instinct MI210", 181, 0, 45.3, 0, 1.6,
+     "AMD Instinct MI210 data sheet, 2022; f32 is the matrix rate"},
     {"AMD Instinct MI250 (one die)", 181, 0, 45.3, 0, 1.6,
-     "AMD Instinct MI250 data sheet, 2021; half of the card, which is what ROCm shows as one device"},
+     "AMD Instinct MI250 data sheet, 2021; half of the card, which is what ROCm shows as one device; f32 is "
+     "the matrix rate"},
     {"AMD Instinct MI250X (one die)", 191.5, 0, 47.9, 0, 1.6,
-     "AMD Instinct MI250X data sheet, 2021; half of the card, which is what ROCm shows as one device"},
+     "AMD Instinct MI250X data sheet, 2021; half of the card, which is what ROCm shows as one device; f32 is "
+     "the matrix rate"},
     {"AMD Instinct MI300X", 1307.4, 653.7, 163.4, 2614.9, 5.3, "AMD Instinct MI300X data sheet, 2023"},
     {"AMD Instinct MI325X", 1307.4, 653.7, 163.4, 2614.9, 6.0, "AMD Instinct MI325X data sheet, 2024"},
     {"AMD Instinct MI355X", 2516.6, 0, 157.3, 5033.2, 8.0, "AMD Instinct MI355X data sheet, 2025"},
@@ -69,6 +76,7 @@ constexpr Alias kAliases[] = {
     {"t4", "NVIDIA T4"},
     {"a100 sxm4 40gb", "NVIDIA A100 SXM4 40GB"},
     {"a100 sxm4 80gb", "NVIDIA A100 SXM4 80GB"},
+    {"a100 sxm 80gb", "NVIDIA A100 SXM4 80GB"},
     {"a100 pcie 40gb", "NVIDIA A100 PCIe 40GB"},
     {"a100 80gb pcie", "NVIDIA A100 PCIe 80GB"},
     {"a100 pcie 80gb", "NVIDIA A100 PCIe 80GB"},
@@ -121,7 +129,9 @@ std::string plain(std::string_view device) {
 
 }  // namespace
 
-const std::vector<Card>& known_cards() { return kCards; }
+const std::vector<Card>& known_cards() {
+  return kCards;
+}
 
 const Card* find_card(std::string_view device_name) {
   const std::string device = plain(device_name);

@@ -26,7 +26,8 @@ std::string_view identifier_around(std::string_view text, std::size_t at) {
   return names::identifier_at(text, at);
 }
 
-// Where the rule's pattern is in the name, as the identifier it was found in; empty when it is not. Function names
+// Where the rule's pattern is in the name, as the identifier it was found in; empty when it is not. Function
+// names
 // ("=", "~") are short and common, so they count only in the rule's own family's namespace, or in none.
 std::string_view find(const Rule& rule, const Signature& signature, std::string_view owner) {
   const std::string_view head = signature.head;
@@ -34,9 +35,12 @@ std::string_view find(const Rule& rule, const Signature& signature, std::string_
   const bool foreign = !owner.empty() && owner != rule.family;
   if (foreign && (rule.pattern[0] == '=' || rule.pattern[0] == '~')) return {};
   switch (rule.pattern[0]) {
-    case '^': return head.starts_with(text) ? names::identifier_at(head, 0) : std::string_view();
-    case '=': return signature.base == text ? signature.base : std::string_view();
-    case '~': return signature.base.starts_with(text) ? signature.base : std::string_view();
+    case '^':
+      return head.starts_with(text) ? names::identifier_at(head, 0) : std::string_view();
+    case '=':
+      return signature.base == text ? signature.base : std::string_view();
+    case '~':
+      return signature.base.starts_with(text) ? signature.base : std::string_view();
     case '*': {
       const std::size_t at = signature.full.find(text);
       return at == std::string_view::npos ? std::string_view() : identifier_around(signature.full, at);
@@ -50,8 +54,8 @@ std::string_view find(const Rule& rule, const Signature& signature, std::string_
 
 Hit find_rule(const Signature& signature) {
   const std::string_view owner = names::family_of_namespace(signature.head);
-  for (const auto rules : {names::triton_rules(), names::attention_rules(), names::gemm_rules(), names::rocm_rules(),
-                           names::cudnn_rules(), names::aten_rules()}) {
+  for (const auto rules : {names::triton_rules(), names::attention_rules(), names::gemm_rules(),
+                           names::rocm_rules(), names::cudnn_rules(), names::aten_rules()}) {
     for (const Rule& rule : rules) {
       if (const std::string_view word = find(rule, signature, owner); !word.empty()) return {&rule, word};
     }
@@ -60,7 +64,8 @@ Hit find_rule(const Signature& signature) {
 }
 
 // Wrappers that run any kernel: what it is stands in their arguments.
-constexpr std::string_view kWrappers[] = {"cutlass::device_kernel", "cutlass::Kernel", "cutlass::Kernel2", "ck_tile::kentry"};
+constexpr std::string_view kWrappers[] = {"cutlass::device_kernel", "cutlass::Kernel", "cutlass::Kernel2",
+                                          "ck_tile::kentry"};
 
 Hit find_role(const Signature& signature) {
   std::string_view subject = signature.head;
@@ -84,8 +89,9 @@ std::string joined_ops(const KernelName& name) {
 
 // "nvjet 256x128x64 bf16", "mul scalar bf16", "rms_norm"; the name itself where nothing better is known.
 std::string compose_short_name(const KernelName& name, const Signature& signature) {
-  const bool tiled = name.tile.has_value() && (name.kind == KernelKind::gemm || name.kind == KernelKind::convolution ||
-                                               name.kind == KernelKind::gemm_helper);
+  const bool tiled =
+      name.tile.has_value() && (name.kind == KernelKind::gemm || name.kind == KernelKind::convolution ||
+                                name.kind == KernelKind::gemm_helper);
   std::string out;
   if (tiled) {
     out = fmt::format("{} {}x{}", name.family, name.tile->m, name.tile->n);
@@ -120,23 +126,35 @@ std::string cut(std::string text) {
   return text;
 }
 
-constexpr std::string_view kActivationOps[] = {"gelu_tanh", "gelu_erf", "gelu", "silu", "relu", "sigmoid", "tanh"};
+constexpr std::string_view kActivationOps[] = {"gelu_tanh", "gelu_erf", "gelu", "silu",
+                                               "relu",      "sigmoid",  "tanh"};
 
 }  // namespace
 
 std::string_view to_string(KernelKind kind) {
   switch (kind) {
-    case KernelKind::unknown: return "unknown";
-    case KernelKind::gemm: return "gemm";
-    case KernelKind::gemm_helper: return "gemm_helper";
-    case KernelKind::attention: return "attention";
-    case KernelKind::convolution: return "convolution";
-    case KernelKind::norm: return "norm";
-    case KernelKind::pointwise: return "pointwise";
-    case KernelKind::reduction: return "reduction";
-    case KernelKind::copy: return "copy";
-    case KernelKind::communication: return "communication";
-    case KernelKind::other: return "other";
+    case KernelKind::unknown:
+      return "unknown";
+    case KernelKind::gemm:
+      return "gemm";
+    case KernelKind::gemm_helper:
+      return "gemm_helper";
+    case KernelKind::attention:
+      return "attention";
+    case KernelKind::convolution:
+      return "convolution";
+    case KernelKind::norm:
+      return "norm";
+    case KernelKind::pointwise:
+      return "pointwise";
+    case KernelKind::reduction:
+      return "reduction";
+    case KernelKind::copy:
+      return "copy";
+    case KernelKind::communication:
+      return "communication";
+    case KernelKind::other:
+      return "other";
   }
   return "unknown";
 }
@@ -178,7 +196,9 @@ std::string activation_of(const KernelName& kernel, std::string_view full_name) 
     return {};
   }
   // tanh and a power in one fused kernel are somebody's own GELU, not a tanh layer.
-  const auto has = [&](std::string_view op) { return std::ranges::find(kernel.fused, op) != kernel.fused.end(); };
+  const auto has = [&](std::string_view op) {
+    return std::ranges::find(kernel.fused, op) != kernel.fused.end();
+  };
   for (const std::string_view op : kActivationOps) {
     if (has(op) && !(op == "tanh" && has("pow"))) return std::string(op);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PyTorch's own kernels. A handful of templates run everything; the functor in their arguments names the operator.
+// PyTorch's own kernels. A handful of templates run everything; the functor in their arguments names the
+// operator.
 #include <algorithm>
 
 #include "trace/kernel_name_rules.h"
@@ -17,7 +18,8 @@ struct Functor {
 
 // Functors whose operator is not simply their own name (see kSuffixes). First match wins.
 constexpr Functor kFunctors[] = {
-    // GELU's two forms are two lambdas of one function: the tanh branch comes first in its source, then the exact one
+    // GELU's two forms are two lambdas of one function: the tanh branch comes first in its source, then the
+    // exact one
     // (the second spelling is LLVM's). Before the approximate argument existed there was only the exact form.
     {"GeluBackwardCUDAKernelImpl", "gelu_backward"},
     {"GeluType)::{lambda()#1}", "gelu_tanh"},
@@ -27,7 +29,8 @@ constexpr Functor kFunctors[] = {
     {"GeluCUDAKernelImpl(at::TensorIteratorBase&)", "gelu_erf"},
     {"GeluCUDAKernelImpl(at::TensorIterator&)", "gelu_erf"},
     {"GeluCUDAKernelImpl", "gelu"},
-    // relu runs as a clamp from below. The threshold kernel is its gradient (PyTorch before 1.10 ran both with it), so
+    // relu runs as a clamp from below. The threshold kernel is its gradient (PyTorch before 1.10 ran both
+    // with it), so
     // it is not called an activation.
     {"launch_clamp_scalar", "relu", "clamp"},
     {"clamp_min_scalar_kernel_impl", "relu", "clamp"},
@@ -85,9 +88,19 @@ constexpr std::string_view kSuffixes[] = {
 };
 // Machinery around the functor that ends like one.
 constexpr std::string_view kMachinery[] = {
-    "gpu_kernel_impl", "gpu_kernel_impl_nocast", "gpu_index_kernel", "opmath_gpu_kernel", "gpu_kernel",
-    "AUnaryFunctor",   "BUnaryFunctor",          "BinaryFunctor",    "UnaryOpFunctor",    "BinaryOpScalarFunctor",
-    "BinaryOpListAlphaFunctor", "BinaryOpScalarListFunctor", "index_kernel_impl",
+    "gpu_kernel_impl",
+    "gpu_kernel_impl_nocast",
+    "gpu_index_kernel",
+    "opmath_gpu_kernel",
+    "gpu_kernel",
+    "AUnaryFunctor",
+    "BUnaryFunctor",
+    "BinaryFunctor",
+    "UnaryOpFunctor",
+    "BinaryOpScalarFunctor",
+    "BinaryOpListAlphaFunctor",
+    "BinaryOpScalarListFunctor",
+    "index_kernel_impl",
 };
 
 // "CompareEq" → "compare_eq"
@@ -108,20 +121,24 @@ std::string operator_from_suffix(std::string_view arguments) {
     i += word.size();
     if (std::ranges::find(kMachinery, word) != std::end(kMachinery)) continue;
     for (const std::string_view suffix : kSuffixes) {
-      if (word.size() > suffix.size() && word.ends_with(suffix)) return snake(word.substr(0, word.size() - suffix.size()));
+      if (word.size() > suffix.size() && word.ends_with(suffix))
+        return snake(word.substr(0, word.size() - suffix.size()));
     }
   }
   return {};
 }
 
-// Type parameters of a functor or of its innermost lambda: the first bracket whose first element is an element type,
-// and in it the first floating one ("bool, BFloat16" is a masked BFloat16).
+// Type parameters of a functor or of its innermost lambda: the first bracket whose first element is an
+// element type, and in it the first floating one ("bool, BFloat16" is a masked BFloat16).
 std::vector<std::string_view> functor_types(std::string_view arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] != '<' && arguments[i] != '(') continue;
     std::size_t end = i + 1;
-    while (end < arguments.size() && (is_identifier(arguments[end]) || arguments[end] == ':' || arguments[end] == ' ')) ++end;
-    if (end == arguments.size() || std::string_view(",>)").find(arguments[end]) == std::string_view::npos) continue;
+    while (end < arguments.size() &&
+           (is_identifier(arguments[end]) || arguments[end] == ':' || arguments[end] == ' '))
+      ++end;
+    if (end == arguments.size() || std::string_view(",>)").find(arguments[end]) == std::string_view::npos)
+      continue;
     if (dtype_of(arguments.substr(i + 1, end - i - 1)).empty()) continue;
     return arguments_at(arguments, i + 1);
   }
@@ -154,8 +171,8 @@ void read_functor(Context& c) {
       break;
     }
   }
-  // gpu_kernel_impl (as opposed to …_nocast) and LoadWithCast convert on the way in: the functor's type is then not
-  // (all of) the inputs'.
+  // gpu_kernel_impl (as opposed to …_nocast) and LoadWithCast convert on the way in: the functor's type is
+  // then not (all of) the inputs'.
   const bool casts = contains(arguments, "LoadWithCast") || contains(arguments, "gpu_kernel_impl<");
   if (casts) {
     c.out.flags.emplace_back("cast");
@@ -167,7 +184,8 @@ void read_functor(Context& c) {
   for (const std::string_view declares : {"BinaryFunctor<", "AUnaryFunctor<", "BUnaryFunctor<"}) {
     if (contains(arguments, declares) && types.size() > 2 && !casts) c.out.out_dtype = dtype_of(types[2]);
   }
-  if (copies || (!casts && (contains(arguments, "CUDAFunctor") || contains(arguments, "GeluCUDA")))) c.out.out_dtype = computed;
+  if (copies || (!casts && (contains(arguments, "CUDAFunctor") || contains(arguments, "GeluCUDA"))))
+    c.out.out_dtype = computed;
   if (has_flag(c.out, "to_bf16")) c.out.out_dtype = "bf16";
   if (has_flag(c.out, "to_f16")) c.out.out_dtype = "f16";
 }
@@ -187,8 +205,9 @@ void read_reduction(Context& c) {
 void read_softmax(Context& c) {
   const auto arguments = arguments_at(c.signature.template_args, 0);
   c.out.dtype = first_floating_argument(c.signature.template_args);
-  const bool logarithm = contains(c.signature.template_args, "LogSoftMax") ||
-                         (c.signature.base.starts_with("softmax_warp") && arguments.size() > 4 && arguments[4] == "true");
+  const bool logarithm =
+      contains(c.signature.template_args, "LogSoftMax") ||
+      (c.signature.base.starts_with("softmax_warp") && arguments.size() > 4 && arguments[4] == "true");
   std::string op = logarithm ? "log_softmax" : "softmax";
   if (contains(lower(c.signature.base), "backward")) op += "_backward";
   c.out.fused.push_back(op);
@@ -269,6 +288,8 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> aten_rules() { return kRules; }
+std::span<const Rule> aten_rules() {
+  return kRules;
+}
 
 }  // namespace ingot::trace::names

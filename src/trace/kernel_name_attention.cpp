@@ -30,7 +30,8 @@ void read_flash(Context& c) {
 
 // fmha_cutlassF_bf16_aligned_64x64_rf_sm80
 constexpr TokenRule kFmhaTokens[] = {
-    {"fmha", drop}, {"cutlassF", drop}, {"cutlassB", drop}, {"aligned", flag}, {"#x#", tile}, {"sm#", arch}, {"*", drop},
+    {"fmha", drop}, {"cutlassF", drop}, {"cutlassB", drop}, {"aligned", flag},
+    {"#x#", tile},  {"sm#", arch},      {"*", drop},
 };
 
 void read_fmha_cutlass(Context& c) {
@@ -38,8 +39,8 @@ void read_fmha_cutlass(Context& c) {
   if (!tokens.types_before.empty()) c.out.dtype = tokens.types_before[0];
 }
 
-// fmhaSm100aKernel_QkvE4m3OBfloat16H64PagedKvCausalP16VarSeqQ128Kv128PersistentContext: words run together, each with
-// its value behind it.
+// fmhaSm100aKernel_QkvE4m3OBfloat16H64PagedKvCausalP16VarSeqQ128Kv128PersistentContext: words run together,
+// each with its value behind it.
 void read_fmha_gen(Context& c) {
   const std::string_view word = c.word;
   const std::size_t kernel = word.find("Kernel");
@@ -68,13 +69,15 @@ void read_fmha_gen(Context& c) {
     const int m = number(value("SeqQ", tile)), n = number(value("Kv", tile));
     if (m > 0 && n > 0) c.out.tile = TileShape{m, n, number(value("H", word.find('O')))};
   }
-  for (const std::string_view flag : {"PagedKv", "SlidingOrChunkedCausal", "Causal", "Dense", "Persistent", "Context", "Generation"}) {
-    if (contains(word, flag) && !(flag == "Causal" && has_flag(c.out, "SlidingOrChunkedCausal"))) c.out.flags.emplace_back(flag);
+  for (const std::string_view flag :
+       {"PagedKv", "SlidingOrChunkedCausal", "Causal", "Dense", "Persistent", "Context", "Generation"}) {
+    if (contains(word, flag) && !(flag == "Causal" && has_flag(c.out, "SlidingOrChunkedCausal")))
+      c.out.flags.emplace_back(flag);
   }
 }
 
-// cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_cga1x1x1_kernel0_0. The "f16" of
-// these names also runs bf16, so it says no type.
+// cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_cga1x1x1_kernel0_0. The
+// "f16" of these names also runs bf16, so it says no type.
 constexpr TokenRule kCudnnSdpaTokens[] = {
     {"sm#", arch}, {"f16", drop}, {"#x#x#", triple}, {"cga#x#x#", cluster}, {"*", drop},
 };
@@ -86,25 +89,35 @@ void read_cudnn_sdpa(Context& c) {
   if (contains(c.word, "bprop")) c.out.short_name = "flash attention bwd";
 }
 
-void read_anywhere(Context& c) { c.out.dtype = first_floating_argument(c.signature.full); }
+void read_anywhere(Context& c) {
+  c.out.dtype = first_floating_argument(c.signature.full);
+}
 void no_types(Context&) {}
 
 constexpr Rule kAttention[] = {
-    {"*flash_fwd_splitkv_combine", "flash-attention", KernelKind::attention, "flash attention fwd combine", "", read_flash},
-    {"*flash_fwd_splitkv", "flash-attention", KernelKind::attention, "flash attention fwd splitKV", "", read_flash},
+    {"*flash_fwd_splitkv_combine", "flash-attention", KernelKind::attention, "flash attention fwd combine",
+     "", read_flash},
+    {"*flash_fwd_splitkv", "flash-attention", KernelKind::attention, "flash attention fwd splitKV", "",
+     read_flash},
     {"*flash_fwd", "flash-attention", KernelKind::attention, "flash attention fwd", "", read_flash},
-    {"*flash_bwd_dot_do_o", "flash-attention", KernelKind::attention, "flash attention bwd dot", "", read_flash},
-    {"*flash_bwd_convert", "flash-attention", KernelKind::attention, "flash attention bwd convert", "", read_flash},
+    {"*flash_bwd_dot_do_o", "flash-attention", KernelKind::attention, "flash attention bwd dot", "",
+     read_flash},
+    {"*flash_bwd_convert", "flash-attention", KernelKind::attention, "flash attention bwd convert", "",
+     read_flash},
     {"*flash_bwd", "flash-attention", KernelKind::attention, "flash attention bwd", "", read_flash},
-    {"FlashAttnFwdCombine", "flash-attention", KernelKind::attention, "flash attention fwd combine", "", read_anywhere},
+    {"FlashAttnFwdCombine", "flash-attention", KernelKind::attention, "flash attention fwd combine", "",
+     read_anywhere},
     {"FlashAttnFwd", "flash-attention", KernelKind::attention, "flash attention fwd", "", read_anywhere},
     {"FlashAttnBwd", "flash-attention", KernelKind::attention, "flash attention bwd", "", read_anywhere},
-    {"fmha_cutlassF", "mem-efficient", KernelKind::attention, "mem-efficient attention fwd", "", read_fmha_cutlass},
-    {"fmha_cutlassB", "mem-efficient", KernelKind::attention, "mem-efficient attention bwd", "", read_fmha_cutlass},
+    {"fmha_cutlassF", "mem-efficient", KernelKind::attention, "mem-efficient attention fwd", "",
+     read_fmha_cutlass},
+    {"fmha_cutlassB", "mem-efficient", KernelKind::attention, "mem-efficient attention bwd", "",
+     read_fmha_cutlass},
     {"^fmhaSm", "tensorrt-llm", KernelKind::attention, "flash attention fwd", "", read_fmha_gen},
     {"^fmha_", "fmha", KernelKind::attention, "flash attention fwd", "", no_types},
     {"*_sdpa_", "cudnn", KernelKind::attention, "flash attention fwd", "", read_cudnn_sdpa},
-    {"^cudnn_generated_fort_native_sdpa", "cudnn", KernelKind::attention, "flash attention fwd", "", read_cudnn_sdpa},
+    {"^cudnn_generated_fort_native_sdpa", "cudnn", KernelKind::attention, "flash attention fwd", "",
+     read_cudnn_sdpa},
     {"=attn_fwd", "triton", KernelKind::attention, "flash attention fwd", "", no_types},
     {"=_attn_fwd", "triton", KernelKind::attention, "flash attention fwd", "", no_types},
     {"=attn_fwd_inner", "triton", KernelKind::attention, "flash attention fwd", "", no_types},
@@ -117,7 +130,8 @@ constexpr Rule kAttention[] = {
     {"~SinglePrefillWith", "flashinfer", KernelKind::attention, "flash attention prefill", "", read_anywhere},
     {"~BatchDecodeWith", "flashinfer", KernelKind::attention, "attention decode", "", read_anywhere},
     {"~SingleDecodeWith", "flashinfer", KernelKind::attention, "attention decode", "", read_anywhere},
-    {"~PersistentVariableLengthMergeStates", "flashinfer", KernelKind::attention, "attention merge states", "", read_anywhere},
+    {"~PersistentVariableLengthMergeStates", "flashinfer", KernelKind::attention, "attention merge states",
+     "", read_anywhere},
     {"~paged_attention_v2_reduce", "vllm", KernelKind::attention, "paged attention reduce", "", nullptr},
     {"~paged_attention", "vllm", KernelKind::attention, "paged attention", "", nullptr},
     {"~merge_attn_states", "vllm", KernelKind::attention, "attention merge states", "", nullptr},
@@ -154,7 +168,11 @@ constexpr Rule kCudnn[] = {
 
 }  // namespace
 
-std::span<const Rule> attention_rules() { return kAttention; }
-std::span<const Rule> cudnn_rules() { return kCudnn; }
+std::span<const Rule> attention_rules() {
+  return kAttention;
+}
+std::span<const Rule> cudnn_rules() {
+  return kCudnn;
+}
 
 }  // namespace ingot::trace::names

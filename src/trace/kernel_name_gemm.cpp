@@ -12,26 +12,17 @@ namespace {
 
 using enum Meaning;
 
-// nvjet: types, tile, k × stages, cluster in this order among themselves, everything else anywhere. Later generations
-// (sm120) write tile, stages, warp tile instead.
+// nvjet: types, tile, k × stages, cluster in this order among themselves, everything else anywhere. Later
+// generations (sm120) write tile, stages, warp tile instead.
 constexpr TokenRule kNvjetTokens[] = {
-    {"nvjet", drop},
-    {"sm#*", arch},
-    {"#x#x#", wide_triple},
-    {"#x#", pair},
-    {"#", stages},
-    {"%%%", layout},
-    {"%%%%", layout},
-    {"splitK", split_k},
-    {"splitk", split_k},
-    {"bias", bias},
-    {"h", flag, "raster_h"},
-    {"v", flag, "raster_v"},
+    {"nvjet", drop},     {"sm#*", arch},  {"#x#x#", wide_triple},  {"#x#", pair},
+    {"#", stages},       {"%%%", layout}, {"%%%%", layout},        {"splitK", split_k},
+    {"splitk", split_k}, {"bias", bias},  {"h", flag, "raster_h"}, {"v", flag, "raster_v"},
     {"*", flag},
 };
 
-// CUTLASS and cuBLAS. "relu" is a capability of the compiled epilogue, and so is "bias": whether they run is a launch
-// argument, so neither is claimed as fused.
+// CUTLASS and cuBLAS. "relu" is a capability of the compiled epilogue, and so is "bias": whether they run is
+// a launch argument, so neither is claimed as fused.
 constexpr TokenRule kCutlassTokens[] = {
     {"cutlass", drop},
     {"cutlass3x", drop},
@@ -110,11 +101,16 @@ constexpr TokenRule kBatchedTokens[] = {
 // The first letter of a math core is the accumulator.
 std::string_view accumulator_of(char letter) {
   switch (letter) {
-    case 's': return "f32";
-    case 'h': return "f16";
-    case 'd': return "f64";
-    case 'i': return "i32";
-    default: return {};
+    case 's':
+      return "f32";
+    case 'h':
+      return "f16";
+    case 'd':
+      return "f64";
+    case 'i':
+      return "i32";
+    default:
+      return {};
   }
 }
 
@@ -134,7 +130,8 @@ void types_around_core(const Tokens& tokens, KernelName& out) {
   const std::string_view accumulator = accumulator_of(tokens.core[0]);
   const std::string_view intermediate = core_intermediate(tokens.core);
   const auto& after = tokens.types_after;
-  out.dtype = after.empty() ? std::string(accumulator) : operands(after[0], after.size() > 1 ? after[1] : std::string_view());
+  out.dtype = after.empty() ? std::string(accumulator)
+                            : operands(after[0], after.size() > 1 ? after[1] : std::string_view());
   if (intermediate == "tf32") {
     out.dtype = "tf32";
   } else if (!intermediate.empty()) {
@@ -144,10 +141,13 @@ void types_around_core(const Tokens& tokens, KernelName& out) {
 }
 
 // A name that only begins like the family's is none of it.
-void forget(KernelName& out) { out = KernelName(); }
+void forget(KernelName& out) {
+  out = KernelName();
+}
 
 bool convolves(std::string_view core) {
-  return core.ends_with("fprop") || core.ends_with("dgrad") || core.ends_with("wgrad") || core.ends_with("cudnn");
+  return core.ends_with("fprop") || core.ends_with("dgrad") || core.ends_with("wgrad") ||
+         core.ends_with("cudnn");
 }
 
 void read_cutlass(Context& c) {
@@ -169,7 +169,8 @@ void read_cutlass(Context& c) {
   if (c.out.stages == 0) c.out.stages.reset();  // 0: chosen by the builder, not stated
 }
 
-// ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn, volta_sgemm_64x64_nn, cudnn_infer_volta_scudnn_…
+// ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn, volta_sgemm_64x64_nn,
+// cudnn_infer_volta_scudnn_…
 void read_cublas(Context& c) {
   std::string_view word = c.word;
   for (const std::string_view prefix : {"cudnn_infer_", "cudnn_train_", "trt_"}) {
@@ -186,7 +187,8 @@ void read_cublas(Context& c) {
   }
 }
 
-// sm80_xmma_gemm_f32f32_tf32f32_f32_…: stored input and output, multiplied and accumulated type, epilogue type.
+// sm80_xmma_gemm_f32f32_tf32f32_f32_…: stored input and output, multiplied and accumulated type, epilogue
+// type.
 void read_xmma(Context& c) {
   const Tokens tokens = read_tokens(c.word, kXmmaTokens, c.out);
   if (!tokens.runs.empty()) {
@@ -212,7 +214,8 @@ struct TypeLetter {
   char letter;
   std::string_view dtype;
 };
-constexpr TypeLetter kNvjetTypes[] = {{'t', "bf16"}, {'h', "f16"}, {'s', "f32"}, {'d', "f64"}, {'q', "fp8"}, {'o', "fp4"}};
+constexpr TypeLetter kNvjetTypes[] = {{'t', "bf16"}, {'h', "f16"}, {'s', "f32"},
+                                      {'d', "f64"},  {'q', "fp8"}, {'o', "fp4"}};
 
 std::string_view nvjet_type(char letter) {
   for (const TypeLetter& row : kNvjetTypes) {
@@ -231,7 +234,8 @@ void read_nvjet(Context& c) {
   read_tokens(c.word, kNvjetTokens, c.out);
   for (const std::string_view token : split(c.word, '_')) {
     if (!is_nvjet_types(token)) continue;
-    c.out.dtype = token.size() == 3 ? std::string(nvjet_type(token[0])) : operands(nvjet_type(token[0]), nvjet_type(token[1]));
+    c.out.dtype = token.size() == 3 ? std::string(nvjet_type(token[0]))
+                                    : operands(nvjet_type(token[0]), nvjet_type(token[1]));
     c.out.out_dtype = nvjet_type(token.back());
     std::erase(c.out.flags, token);
     break;
@@ -252,10 +256,12 @@ void read_batched(Context& c) {
   }
 }
 
-// Vector kernels carry the stored type in a tensor argument; the leading ones are indices and the accumulator.
+// Vector kernels carry the stored type in a tensor argument; the leading ones are indices and the
+// accumulator.
 void read_gemv(Context& c) {
   const std::string_view text = c.signature.full;
-  for (std::size_t at = 0; c.out.dtype.empty() && (at = text.find("cublasGemvTensor", at)) != std::string_view::npos; ++at) {
+  for (std::size_t at = 0;
+       c.out.dtype.empty() && (at = text.find("cublasGemvTensor", at)) != std::string_view::npos; ++at) {
     const std::size_t open = at + identifier_at(text, at).size();
     if (open < text.size() && text[open] == '<') c.out.dtype = dtype_of(arguments_at(text, open + 1)[0]);
   }
@@ -286,7 +292,8 @@ constexpr EpilogueFunctor kEpilogueFunctors[] = {
 std::vector<int> shape_at(std::string_view text, std::size_t begin) {
   std::vector<int> out;
   for (std::string_view element : arguments_at(text, begin)) {
-    if (const std::size_t open = element.find('<'); open != std::string_view::npos) element.remove_prefix(open + 1);
+    if (const std::size_t open = element.find('<'); open != std::string_view::npos)
+      element.remove_prefix(open + 1);
     if (element.starts_with("(int)")) element.remove_prefix(5);
     if (const auto number = match("#*", element)) out.push_back(number->value[0]);
   }
@@ -297,8 +304,8 @@ void set_tile(KernelName& out, const std::vector<int>& shape) {
   if (shape.size() == 3) out.tile = TileShape{shape[0], shape[1], shape[2]};
 }
 
-// CUTLASS templates spelled out. Version 3: MainloopSm90…<stages, cluster shape, schedule>, tile shape, a, …; version 2:
-// …<GemmShape<tile>, …, element, …>.
+// CUTLASS templates spelled out. Version 3: MainloopSm90…<stages, cluster shape, schedule>, tile shape, a, …;
+// version 2: …<GemmShape<tile>, …, element, …>.
 void read_cutlass_template(Context& c) {
   const std::string_view text = c.signature.full;
   for (const EpilogueFunctor& row : kEpilogueFunctors) {
@@ -335,7 +342,9 @@ void read_cutlass_template(Context& c) {
 
 void no_types(Context&) {}
 
-void read_fp8(Context& c) { c.out.dtype = "fp8"; }
+void read_fp8(Context& c) {
+  c.out.dtype = "fp8";
+}
 
 constexpr Rule kRules[] = {
     {"^nvjet", "nvjet", KernelKind::gemm, "", "", read_nvjet},
@@ -382,6 +391,8 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> gemm_rules() { return kRules; }
+std::span<const Rule> gemm_rules() {
+  return kRules;
+}
 
 }  // namespace ingot::trace::names

@@ -10,26 +10,20 @@ using enum Meaning;
 
 // "Bias" says that the kernel can add one, not that it does: linear layers without bias run the same kernels.
 constexpr TokenRule kTensileTokens[] = {
-    {"MT#x#x#", tile},
-    {"ISA*", arch, "gfx"},
-    {"MI#x#x#", flag},
-    {"Bias", flag},
-    {"GSUAMB", drop},
-    {"GSUAMBSK", drop},
-    {"UserArgs", drop},
-    {"*", drop},
+    {"MT#x#x#", tile}, {"ISA*", arch, "gfx"}, {"MI#x#x#", flag},  {"Bias", flag},
+    {"GSUAMB", drop},  {"GSUAMBSK", drop},    {"UserArgs", drop}, {"*", drop},
 };
 
 struct TypeCode {
   std::string_view code, dtype;
 };
 constexpr TypeCode kTensileTypes[] = {
-    {"F8", "fp8"}, {"B8", "fp8"}, {"I8", "i8"}, {"B", "bf16"}, {"H", "f16"}, {"S", "f32"},
-    {"D", "f64"},  {"I", "i32"},  {"X", "tf32"}, {"C", ""},    {"Z", ""},
+    {"F8", "fp8"}, {"B8", "fp8"}, {"I8", "i8"},  {"B", "bf16"}, {"H", "f16"}, {"S", "f32"},
+    {"D", "f64"},  {"I", "i32"},  {"X", "tf32"}, {"C", ""},     {"Z", ""},
 };
 
-// Cijk_Alik_Bljk_BBS_BH_…: the operands' index order (the summation index l first: transposed a, plain b), then the
-// types of input, output and accumulator, or one letter for all three with the "B" (beta) joined on.
+// Cijk_Alik_Bljk_BBS_BH_…: the operands' index order (the summation index l first: transposed a, plain b),
+// then the types of input, output and accumulator, or one letter for all three with the "B" (beta) joined on.
 void read_tensile(Context& c) {
   read_tokens(c.word, kTensileTokens, c.out);
   const auto tokens = split(c.word, '_');
@@ -56,21 +50,17 @@ void read_tensile(Context& c) {
   c.out.out_dtype = read.size() >= 3 ? read[1] : read[0];
   for (const std::string_view token : tokens) {
     if (const auto split_u = match("GSU#", token); split_u && split_u->value[0] > 1) c.out.split_k = true;
-    if (const auto stream = match("SK#", token); stream && stream->value[0] > 0) c.out.flags.emplace_back("stream_k");
+    if (const auto stream = match("SK#", token); stream && stream->value[0] > 0)
+      c.out.flags.emplace_back("stream_k");
   }
 }
 
-// igemm_fwd_gtcx2_nhwc_bf16_bx0_ex1_bt128x128x32_…_gkgs: direction, layout, type, block tile; gkgs splits the summation.
+// igemm_fwd_gtcx2_nhwc_bf16_bx0_ex1_bt128x128x32_…_gkgs: direction, layout, type, block tile; gkgs splits the
+// summation.
 constexpr TokenRule kIgemmTokens[] = {
     {"igemm", drop},  // not an integer math core
-    {"fwd", flag},
-    {"bwd", flag},
-    {"wrw", flag},
-    {"nhwc", flag},
-    {"nchw", flag},
-    {"bt#x#x#", tile},
-    {"gkgs", split_k},
-    {"*", drop},
+    {"fwd", flag},   {"bwd", flag},     {"wrw", flag},     {"nhwc", flag},
+    {"nchw", flag},  {"bt#x#x#", tile}, {"gkgs", split_k}, {"*", drop},
 };
 
 void read_igemm(Context& c) {
@@ -88,7 +78,9 @@ void read_ck_rmsnorm(Context& c) {
   c.out.short_name = adds ? "add rms_norm" : "rms_norm";
 }
 
-void read_anywhere(Context& c) { c.out.dtype = first_floating_argument(c.signature.full); }
+void read_anywhere(Context& c) {
+  c.out.dtype = first_floating_argument(c.signature.full);
+}
 
 void no_types(Context&) {}
 
@@ -119,6 +111,8 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> rocm_rules() { return kRules; }
+std::span<const Rule> rocm_rules() {
+  return kRules;
+}
 
 }  // namespace ingot::trace::names

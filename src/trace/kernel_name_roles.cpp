@@ -13,21 +13,26 @@ struct Activation {
 };
 // Functors of "activation and multiply" kernels, in libraries where the plain name means the exact form.
 constexpr Activation kActivations[] = {
-    {"gelu_tanh", "gelu_tanh"}, {"gelu_new", "gelu_tanh"}, {"gelu_fast", "gelu_tanh"}, {"gelu_quick", "gelu_quick"},
-    {"gelu", "gelu_erf"},       {"silu", "silu"},          {"relu", "relu"},
+    {"gelu_tanh", "gelu_tanh"}, {"gelu_new", "gelu_tanh"},
+    {"gelu_fast", "gelu_tanh"}, {"gelu_quick", "gelu_quick"},
+    {"gelu", "gelu_erf"},       {"silu", "silu"},
+    {"relu", "relu"},
 };
 
 void read_activation(Context& c) {
   c.out.dtype = first_floating_argument(c.signature.template_args);
-  const auto* row = std::ranges::find_if(
-      kActivations, [&](const Activation& activation) { return contains(c.signature.full, activation.pattern); });
+  const auto* row = std::ranges::find_if(kActivations, [&](const Activation& activation) {
+    return contains(c.signature.full, activation.pattern);
+  });
   if (row != std::end(kActivations)) add_fused(c.out, row->op);
   if (contains(c.signature.base, "mul")) add_fused(c.out, "mul");
 }
 
 // ncclDevKernel_AllReduce_Sum_bf16_RING_LL(…), ncclKernel_AllReduce_RING_LL_Sum_float(…)
 constexpr TokenRule kNcclTokens[] = {
-    {"ncclDevKernel", Meaning::drop}, {"ncclKernel", Meaning::drop}, {"*", Meaning::flag},
+    {"ncclDevKernel", Meaning::drop},
+    {"ncclKernel", Meaning::drop},
+    {"*", Meaning::flag},
 };
 void read_nccl(Context& c) {
   const Tokens tokens = read_tokens(c.word, kNcclTokens, c.out);
@@ -84,7 +89,8 @@ constexpr Namespace kNamespaces[] = {
 
 using enum KernelKind;
 
-// Matched in the qualified name, lower-cased, '_' left out; first match wins, so the special stands before the general.
+// Matched in the qualified name, lower-cased, '_' left out; first match wins, so the special stands before
+// the general.
 constexpr Rule kRoles[] = {
     {"nccldevkernel", "nccl", communication, "", "", read_nccl},
     {"ncclkernel", "nccl", communication, "", "", read_nccl},
@@ -181,7 +187,9 @@ constexpr Rule kRoles[] = {
 
 }  // namespace
 
-std::span<const Rule> role_rules() { return kRoles; }
+std::span<const Rule> role_rules() {
+  return kRoles;
+}
 
 std::string_view family_of_namespace(std::string_view qualified_name) {
   for (const Namespace& row : kNamespaces) {

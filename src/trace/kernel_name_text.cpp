@@ -13,9 +13,9 @@
 namespace ingot::trace {
 namespace {
 
-// A back reference can double what came before it, so a short hostile name could demangle to gigabytes. Every reference
-// but S_ (always a plain prefix) is counted; text can at most triple for every three of them (3^(n/3) is the largest
-// product of numbers that sum to n).
+// A back reference can double what came before it, so a short hostile name could demangle to gigabytes. Every
+// reference but S_ (always a plain prefix) is counted; text can at most triple for every three of them
+// (3^(n/3) is the largest product of numbers that sum to n).
 bool demangles_small(std::string_view mangled) {
   constexpr double kMaxText = 8e6;
   double size = static_cast<double>(mangled.size());
@@ -35,8 +35,8 @@ bool demangles_small(std::string_view mangled) {
   return true;
 }
 
-// The demangler of GCC 12 reads the newer codes for 16-bit floats as something else, so they are swapped for codes that
-// it knows: _Float16 for half, and decimal64, which no kernel has, for __bf16.
+// The demangler of GCC 12 reads the newer codes for 16-bit floats as something else, so they are swapped for
+// codes that it knows: _Float16 for half, and decimal64, which no kernel has, for __bf16.
 std::string with_old_type_codes(std::string_view mangled) {
   std::string out;
   out.reserve(mangled.size());
@@ -61,14 +61,16 @@ std::string demangle(std::string_view name) {
   // ROCm appends ".kd" to a kernel's descriptor and "[clone .kd]" once demangled.
   if (name.ends_with(".kd")) name.remove_suffix(3);
   if (name.ends_with(" [clone .kd]")) name.remove_suffix(12);
-  if (!name.starts_with("_Z") || name.size() > kMaxMangled || !demangles_small(name)) return std::string(name);
+  if (!name.starts_with("_Z") || name.size() > kMaxMangled || !demangles_small(name))
+    return std::string(name);
   if (name.find('\0') != std::string_view::npos) return std::string(name);
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(with_old_type_codes(name).c_str(), nullptr, nullptr, &status), &std::free);
   if (status != 0 || text == nullptr) return std::string(name);
   std::string out(text.get());
-  for (std::size_t at = 0; (at = out.find("decimal64", at)) != std::string::npos;) out.replace(at, 9, "__bf16");
+  for (std::size_t at = 0; (at = out.find("decimal64", at)) != std::string::npos;)
+    out.replace(at, 9, "__bf16");
   return out;
 }
 
@@ -167,13 +169,13 @@ constexpr Spelling kSpellings[] = {
 
 // The types xmma names string together, longest first where one begins another.
 constexpr Spelling kRunTypes[] = {
-    {"bf16", "bf16"}, {"tf32", "tf32"}, {"f16", "f16"}, {"f32", "f32"},
-    {"f64", "f64"},   {"e4m3", "fp8"},  {"e5m2", "fp8"}, {"i32", "i32"}, {"i8", "i8"},
+    {"bf16", "bf16"}, {"tf32", "tf32"}, {"f16", "f16"}, {"f32", "f32"}, {"f64", "f64"},
+    {"e4m3", "fp8"},  {"e5m2", "fp8"},  {"i32", "i32"}, {"i8", "i8"},
 };
 
 // How compilers print an unnamed namespace.
-constexpr std::string_view kUnnamed[] = {"(anonymous namespace)::", "{anonymous}::", "<unnamed>::",
-                                         "_GLOBAL__N__::"};
+constexpr std::string_view kUnnamed[] = {
+    "(anonymous namespace)::", "{anonymous}::", "<unnamed>::", "_GLOBAL__N__::"};
 
 std::size_t unnamed_at(std::string_view rest) {
   for (const std::string_view text : kUnnamed) {
@@ -259,7 +261,8 @@ std::optional<Numbers> match(std::string_view pattern, std::string_view text) {
 }
 
 std::string_view dtype_of(std::string_view spelling) {
-  if (const std::size_t colon = spelling.rfind("::"); colon != std::string_view::npos) spelling.remove_prefix(colon + 2);
+  if (const std::size_t colon = spelling.rfind("::"); colon != std::string_view::npos)
+    spelling.remove_prefix(colon + 2);
   for (const Spelling& row : kSpellings) {
     if (row.text == spelling) return row.dtype;
   }
@@ -291,7 +294,8 @@ std::string_view first_floating_argument(std::string_view text) {
     const std::string_view dtype = dtype_of(text.substr(i, end - i));
     std::string_view rest = text.substr(end);
     if (rest.starts_with(" const")) rest.remove_prefix(6);
-    if (is_floating(dtype) && (rest.empty() || std::string_view(",>)").find(rest[0]) != std::string_view::npos)) {
+    if (is_floating(dtype) &&
+        (rest.empty() || std::string_view(",>)").find(rest[0]) != std::string_view::npos)) {
       return dtype;
     }
     i = end - 1;
@@ -303,7 +307,9 @@ bool is_identifier(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 std::size_t find_identifier(std::string_view text, std::string_view part) {
   for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; ++at) {

@@ -18,7 +18,8 @@ bool is_core(std::string_view token) {
     if (token.empty()) return true;
     if (std::string_view("shdicz").find(token[0]) == std::string_view::npos) return false;
     token.remove_prefix(1);
-    while (!token.empty() && ((token[0] >= '0' && token[0] <= '9') || token[0] == 'x')) token.remove_prefix(1);
+    while (!token.empty() && ((token[0] >= '0' && token[0] <= '9') || token[0] == 'x'))
+      token.remove_prefix(1);
     return token.empty() || !dtype_of(token).empty();
   }
   return false;
@@ -49,10 +50,14 @@ void place_pair(KernelName& out, const Numbers& numbers, int index) {
   }
 }
 
-void place(const TokenRule& row, std::string_view token, const Numbers& numbers, Placed& placed, KernelName& out) {
+void place(const TokenRule& row, std::string_view token, const Numbers& numbers, Placed& placed,
+           KernelName& out) {
   switch (row.meaning) {
-    case Meaning::drop: break;
-    case Meaning::flag: out.flags.emplace_back(row.value.empty() ? token : row.value); break;
+    case Meaning::drop:
+      break;
+    case Meaning::flag:
+      out.flags.emplace_back(row.value.empty() ? token : row.value);
+      break;
     case Meaning::arch:
       if (row.value.empty()) {
         out.arch = token;
@@ -60,13 +65,17 @@ void place(const TokenRule& row, std::string_view token, const Numbers& numbers,
         out.arch = fmt::format("{}{}", row.value, token.substr(row.pattern.find_first_of("#%*")));
       }
       break;
-    case Meaning::tile: set_tile(out, numbers); break;
+    case Meaning::tile:
+      set_tile(out, numbers);
+      break;
     case Meaning::k_and_stages:
       if (!out.tile) out.tile = TileShape{};
       out.tile->k = numbers.value[0];
       out.stages = numbers.value[1];
       break;
-    case Meaning::pair: place_pair(out, numbers, placed.pairs++); break;
+    case Meaning::pair:
+      place_pair(out, numbers, placed.pairs++);
+      break;
     case Meaning::triple:
       if (placed.triples++ == 0) {
         set_tile(out, numbers);
@@ -81,16 +90,30 @@ void place(const TokenRule& row, std::string_view token, const Numbers& numbers,
         out.flags.push_back(fmt::format("warp{}", token));
       }
       break;
-    case Meaning::cluster: set_cluster(out, numbers); break;
-    case Meaning::stages: out.stages = numbers.value[0]; break;
-    case Meaning::alignment: out.alignment = numbers.value[0]; break;
+    case Meaning::cluster:
+      set_cluster(out, numbers);
+      break;
+    case Meaning::stages:
+      out.stages = numbers.value[0];
+      break;
+    case Meaning::alignment:
+      out.alignment = numbers.value[0];
+      break;
     case Meaning::layout:
       if (out.layout.empty()) out.layout = lower(token.substr(0, 2));
       break;
-    case Meaning::split_k: out.split_k = true; break;
-    case Meaning::bias: out.bias = true; break;
-    case Meaning::fused: add_fused(out, row.value); break;
-    case Meaning::kind_helper: out.kind = KernelKind::gemm_helper; break;
+    case Meaning::split_k:
+      out.split_k = true;
+      break;
+    case Meaning::bias:
+      out.bias = true;
+      break;
+    case Meaning::fused:
+      add_fused(out, row.value);
+      break;
+    case Meaning::kind_helper:
+      out.kind = KernelKind::gemm_helper;
+      break;
   }
 }
 

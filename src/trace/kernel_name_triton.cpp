@@ -37,7 +37,8 @@ std::string_view longest_op(std::string_view text) {
   return best;
 }
 
-// Operators of "_unsafe_view_gelu_mul", views included. Words no operator begins with are kept together as one.
+// Operators of "_unsafe_view_gelu_mul", views included. Words no operator begins with are kept together as
+// one.
 std::vector<std::string> split_ops(std::string_view text) {
   std::vector<std::string> out;
   std::string unknown;
@@ -67,7 +68,8 @@ bool all_digits(std::string_view text) {
 
 // Older Triton appended the specialised argument numbers: "_0d1d2d3de".
 bool is_specialisation(std::string_view text) {
-  return text.size() > 1 && text[0] >= '0' && text[0] <= '9' && text.find_first_not_of("0123456789cde") == std::string_view::npos &&
+  return text.size() > 1 && text[0] >= '0' && text[0] <= '9' &&
+         text.find_first_not_of("0123456789cde") == std::string_view::npos &&
          text.find('d') != std::string_view::npos;
 }
 
@@ -91,16 +93,28 @@ constexpr Role kTemplateRoles[] = {
     {"flex_attention_backward", KernelKind::attention},
 };
 constexpr std::string_view kNorms[] = {
-    "native_layer_norm", "layer_norm", "native_group_norm", "group_norm", "rms_norm", "_fused_rms_norm", "native_batch_norm",
-    "_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit_functional",
-    "native_layer_norm_backward", "batch_norm",
+    "native_layer_norm",
+    "layer_norm",
+    "native_group_norm",
+    "group_norm",
+    "rms_norm",
+    "_fused_rms_norm",
+    "native_batch_norm",
+    "_native_batch_norm_legit",
+    "_native_batch_norm_legit_no_training",
+    "_native_batch_norm_legit_functional",
+    "native_layer_norm_backward",
+    "batch_norm",
 };
 constexpr std::string_view kMoves[] = {
-    "clone", "_to_copy", "copy", "copy_", "cat", "stack", "constant_pad_nd", "embedding", "index", "index_select", "gather",
-    "slice_scatter", "select_scatter", "index_put", "scatter", "repeat", "roll", "flip", "moe_forward", "contiguous", "pad",
+    "clone",     "_to_copy", "copy",         "copy_",  "cat",           "stack",          "constant_pad_nd",
+    "embedding", "index",    "index_select", "gather", "slice_scatter", "select_scatter", "index_put",
+    "scatter",   "repeat",   "roll",         "flip",   "moe_forward",   "contiguous",     "pad",
 };
 
-bool has(const std::vector<std::string>& ops, std::string_view op) { return std::ranges::find(ops, op) != ops.end(); }
+bool has(const std::vector<std::string>& ops, std::string_view op) {
+  return std::ranges::find(ops, op) != ops.end();
+}
 
 void read_inductor(Context& c) {
   KernelName& out = c.out;
@@ -134,8 +148,10 @@ void read_inductor(Context& c) {
     }
   } else if (form == "red" || form == "per") {
     // A root mean square or a variance, and its inverse root: a norm written out by hand.
-    const bool rms = has(out.fused, "rsqrt") && ((has(out.fused, "mean") && has(out.fused, "pow")) || has(out.fused, "var_mean"));
-    if (rms || std::ranges::any_of(kNorms, [&](std::string_view op) { return has(out.fused, op); })) out.kind = KernelKind::norm;
+    const bool rms = has(out.fused, "rsqrt") &&
+                     ((has(out.fused, "mean") && has(out.fused, "pow")) || has(out.fused, "var_mean"));
+    if (rms || std::ranges::any_of(kNorms, [&](std::string_view op) { return has(out.fused, op); }))
+      out.kind = KernelKind::norm;
   } else if (form == "poi" && std::ranges::all_of(out.fused, [](const std::string& op) {
                return std::ranges::find(kMoves, op) != std::end(kMoves);
              })) {
@@ -143,11 +159,13 @@ void read_inductor(Context& c) {
     out.kind = rest.empty() ? KernelKind::pointwise : KernelKind::copy;
   }
   out.short_name = "triton ";
-  for (std::size_t i = 0; i < out.fused.size(); ++i) out.short_name += (i == 0 ? "" : "\u00b7") + out.fused[i];
+  for (std::size_t i = 0; i < out.fused.size(); ++i)
+    out.short_name += (i == 0 ? "" : "\u00b7") + out.fused[i];
   if (out.fused.empty()) out.short_name += out.kind == KernelKind::copy ? "copy" : to_string(out.kind);
 }
 
-// _matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1_swiglu: strides, types and blocks of y, x, w; the last block is split-K.
+// _matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1_swiglu: strides, types and blocks of y, x, w; the last block
+// is split-K.
 void read_matmul_ogs(Context& c) {
   for (const std::string_view token : split(c.word, '_')) {
     if (const auto blocks = match("#x#x#x#", token)) {
@@ -155,8 +173,10 @@ void read_matmul_ogs(Context& c) {
       c.out.split_k = blocks->value[3] > 1;
     } else if (token == "swiglu") {
       add_fused(c.out, "swiglu");
-    } else if (const std::size_t first = token.find('x'), second = token.find('x', first + 1); second != std::string_view::npos) {
-      const std::string_view y = dtype_of(token.substr(0, first)), x = dtype_of(token.substr(first + 1, second - first - 1)),
+    } else if (const std::size_t first = token.find('x'), second = token.find('x', first + 1);
+               second != std::string_view::npos) {
+      const std::string_view y = dtype_of(token.substr(0, first)),
+                             x = dtype_of(token.substr(first + 1, second - first - 1)),
                              w = dtype_of(token.substr(second + 1));
       if (y.empty() || x.empty() || w.empty()) continue;
       c.out.out_dtype = y;
@@ -190,6 +210,8 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> triton_rules() { return kRules; }
+std::span<const Rule> triton_rules() {
+  return kRules;
+}
 
 }  // namespace ingot::trace::names
