@@ -7,7 +7,9 @@
 namespace ingot {
 
 namespace {
-bool starts_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }
+bool starts_code_point(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+}
 constexpr std::size_t gap = 2;
 constexpr std::size_t narrowest = 12;
 }  // namespace
@@ -58,7 +60,9 @@ std::string TextTable::render(int width) const {
   };
   line([&](std::size_t c) -> std::string_view { return columns_[c].title; });
   for (const auto& row : rows_) {
-    line([&](std::size_t c) -> std::string_view { return c < row.size() ? std::string_view(row[c]) : std::string_view(); });
+    line([&](std::size_t c) -> std::string_view {
+      return c < row.size() ? std::string_view(row[c]) : std::string_view();
+    });
   }
   return out;
 }

@@ -20,8 +20,8 @@ class TextTable {
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.empty(); }
 
-  /// Every line indented by two spaces and ended by a newline; left-aligned cells are shortened with "…" until a
-  /// line fits `width` columns, the widest first.
+  /// Every line indented by two spaces and ended by a newline; left-aligned cells are shortened with "…"
+  /// until a line fits `width` columns, the widest first.
   std::string render(int width) const;
 
  private:

@@ -14,8 +14,9 @@ namespace ingot::cli {
 struct Command {
   const char* name;
   const char* summary;
-  /// Adds options to the parser and returns what to run once they are parsed. The run prints its result and returns
-  /// the exit code (0 done, 5 a result failed its check), or an Error, whose line and code main() takes care of.
+  /// Adds options to the parser and returns what to run once they are parsed. The run prints its result and
+  /// returns the exit code (0 done, 5 a result failed its check), or an Error, whose line and code main()
+  /// takes care of.
   std::function<Result<int>()> (*setup)(CLI::App& app);
 };
 

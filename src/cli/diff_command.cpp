@@ -24,9 +24,10 @@ Result<int> run(const Options& options) {
   Result<trace::Trace> after = trace::read_file(options.after);
   if (!after) return after.error();
   const Diff changes = diff(*before, *after);
-  const std::string document = options.json
-                                   ? report::json(changes)
-                                   : report::text(changes, {.color = color_output(), .width = output_width(), .all = options.all});
+  const std::string document =
+      options.json
+          ? report::json(changes)
+          : report::text(changes, {.color = color_output(), .width = output_width(), .all = options.all});
   if (Result<void> printed = print(document); !printed) return printed.error();
   return 0;
 }
@@ -42,6 +43,7 @@ std::function<Result<int>()> setup(CLI::App& app) {
 
 }  // namespace
 
-const Command diff_command = {"diff", "what changed between two traces: operators gone, kernels the same, fused or replaced", setup};
+const Command diff_command = {
+    "diff", "what changed between two traces: operators gone, kernels the same, fused or replaced", setup};
 
 }  // namespace ingot::cli

@@ -23,7 +23,8 @@ Result<int> run(const Options& options) {
   if (!explanation) return explanation.error();
   const std::string document =
       options.json ? report::json(*explanation)
-                   : report::text(*explanation, {.color = color_output(), .width = output_width(), .all = options.all});
+                   : report::text(*explanation,
+                                  {.color = color_output(), .width = output_width(), .all = options.all});
   if (Result<void> printed = print(document); !printed) return printed.error();
   const bool failed = explanation->expectation && !explanation->expectation->met;
   return failed ? exit_code(ErrorCode::check_failed) : 0;
@@ -31,17 +32,21 @@ Result<int> run(const Options& options) {
 
 std::function<Result<int>()> setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TRACE", options->trace, "profiler trace: .json, .json.gz, or - for standard input")->required();
+  app.add_option("TRACE", options->trace, "profiler trace: .json, .json.gz, or - for standard input")
+      ->required();
   app.add_flag("--json", options->json, "print one JSON document (schema ingot.explain/1)");
   app.add_flag("--all", options->all, "print every row of every table");
-  app.add_option("--expect", options->explain.expect,
-                 "kernels you expect per call of a region, such as \"3 linear, 1 gelu_tanh, 1 mul\" or \"REGION: …\"; "
-                 "exit code 5 when not met");
+  app.add_option(
+      "--expect", options->explain.expect,
+      "kernels you expect per call of a region, such as \"3 linear, 1 gelu_tanh, 1 mul\" or \"REGION: …\"; "
+      "exit code 5 when not met");
   return [options] { return run(*options); };
 }
 
 }  // namespace
 
-const Command explain_command = {"explain", "report on a profiler trace: what was launched, what is waste, which kernels are one MLP", setup};
+const Command explain_command = {
+    "explain", "report on a profiler trace: what was launched, what is waste, which kernels are one MLP",
+    setup};
 
 }  // namespace ingot::cli

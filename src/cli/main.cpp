@@ -14,11 +14,14 @@ namespace {
 const Command* const commands[] = {&explain_command, &diff_command};
 }
 
-bool color_output() { return isatty(STDOUT_FILENO) == 1 && !base::read_environment().no_color; }
+bool color_output() {
+  return isatty(STDOUT_FILENO) == 1 && !base::read_environment().no_color;
+}
 
 int output_width() {
   winsize size{};
-  if (isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 60) return size.ws_col;
+  if (isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 60)
+    return size.ws_col;
   return 120;
 }
 
@@ -32,7 +35,10 @@ Result<void> print(const std::string& text) {
 namespace {
 
 int run(int argc, char** argv) {
-  CLI::App app("Reads what a PyTorch model really launches, and casts its MLPs into as few kernels as the hardware allows.", "ingot");
+  CLI::App app(
+      "Reads what a PyTorch model really launches, and casts its MLPs into as few kernels as the hardware "
+      "allows.",
+      "ingot");
   app.set_version_flag("--version", std::string("ingot ") + INGOT_VERSION);
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);

@@ -145,11 +145,18 @@ std::string json(const Explanation& e) {
   document["regions"] = list(e.regions, region);
   document["kernels"] = list(e.kernels, kernel);
   document["zero_launch_ops"] = list(e.zero_launch_ops, [](const ZeroLaunchOp& op) -> Json {
-    return {{"name", op.name}, {"calls", op.calls}, {"cpu_us", rounded(op.cpu_us)}, {"cpu_share", rounded(op.cpu_share)}};
+    return {{"name", op.name},
+            {"calls", op.calls},
+            {"cpu_us", rounded(op.cpu_us)},
+            {"cpu_share", rounded(op.cpu_share)}};
   });
   document["mlps"] = list(e.mlps, mlp);
   document["findings"] = list(e.findings, [](const Finding& f) -> Json {
-    return {{"id", f.id}, {"title", f.title}, {"detail", f.detail}, {"saving_us", or_null(f.saving_us)}, {"action", f.action}};
+    return {{"id", f.id},
+            {"title", f.title},
+            {"detail", f.detail},
+            {"saving_us", or_null(f.saving_us)},
+            {"action", f.action}};
   });
   if (e.expectation) {
     document["expectation"] = {
@@ -170,7 +177,9 @@ std::string json(const Diff& d) {
   document["after"] = d.after_file;
   document["basis"] = d.basis;
   document["regions"] = list(d.regions, [](const DiffRegion& r) -> Json {
-    const auto pair = [](Json before, Json after) -> Json { return {{"before", std::move(before)}, {"after", std::move(after)}}; };
+    const auto pair = [](Json before, Json after) -> Json {
+      return {{"before", std::move(before)}, {"after", std::move(after)}};
+    };
     return {{"name", r.name},
             {"calls", pair(r.calls_before, r.calls_after)},
             {"launches_per_call", pair(rounded(r.launches_before), rounded(r.launches_after))},

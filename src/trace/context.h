@@ -20,7 +20,7 @@ namespace ingot::trace {
 /// All launches of one kernel (or memcpy, memset) name under one operator signature.
 struct KernelGroup {
   StringId name = 0;
-  std::uint32_t op = none;              ///< the operator of its first launch
+  std::uint32_t op = none;  ///< the operator of its first launch
   ActivityKind kind = ActivityKind::kernel;
   std::vector<std::uint32_t> launches;  ///< activities, by start
   std::optional<MatmulShape> gemm;
@@ -30,8 +30,8 @@ struct KernelGroup {
   bool compute_heavy = false;           ///< matrix products, attention, convolutions
 
   double flops() const {
-    return gemm ? 2.0 * static_cast<double>(gemm->m) * static_cast<double>(gemm->n) * static_cast<double>(gemm->k) *
-                      static_cast<double>(gemm->batch)
+    return gemm ? 2.0 * static_cast<double>(gemm->m) * static_cast<double>(gemm->n) *
+                      static_cast<double>(gemm->k) * static_cast<double>(gemm->batch)
                 : 0;
   }
 };
@@ -49,7 +49,9 @@ struct Context {
 
   double us(std::int64_t ns) const { return static_cast<double>(ns) / 1000.0; }
   double duration_us(std::uint32_t activity) const { return us(trace.gpu.dur_ns[activity]); }
-  std::string_view op_name(std::uint32_t op) const { return op == none ? "" : trace.strings[trace.ops.name[op]]; }
+  std::string_view op_name(std::uint32_t op) const {
+    return op == none ? "" : trace.strings[trace.ops.name[op]];
+  }
 };
 
 /// Median of values, in any order; 0 of none. The mean of the middle two where their number is even.
@@ -59,18 +61,20 @@ inline double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
   const double upper = values[middle];
   if (values.size() % 2 == 1) return upper;
-  return (upper + *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle))) / 2;
+  return (upper + *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle))) /
+         2;
 }
 
-/// Rate of a card for operands of a type, in FLOP/s; 0 where the table has none. f32 means tensor cores (tf32) only
-/// where the kernel's name says so.
+/// Rate of a card for operands of a type, in FLOP/s; 0 where the table has none. f32 means tensor cores
+/// (tf32) only where the kernel's name says so.
 double peak_flops(const Card& card, std::string_view dtype);
 
 /// Fills context.groups and group_of.
 void group_kernels(Context& context);
 std::vector<KernelRow> kernel_rows(Context& context);
 
-/// Name of the region an annotation belongs to: all profiler steps are one; a compiled graph's own annotation is none.
+/// Name of the region an annotation belongs to: all profiler steps are one; a compiled graph's own annotation
+/// is none.
 std::string_view region_name(std::string_view annotation);
 std::vector<Region> find_regions(const Context& context);
 /// The innermost annotation around an activity that stands for a region, or `none`.
@@ -83,6 +87,7 @@ std::vector<MlpRow> mlp_rows(Context& context, const std::vector<Region>& region
 
 std::vector<Finding> find_findings(Context& context, const Explanation& explanation);
 
-Result<Expectation> check_expectation(Context& context, const std::string& text, const std::vector<Region>& regions);
+Result<Expectation> check_expectation(Context& context, const std::string& text,
+                                      const std::vector<Region>& regions);
 
 }  // namespace ingot::trace

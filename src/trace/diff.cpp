@@ -47,8 +47,8 @@ Side collect(Context& context, const std::vector<Region>& regions, const std::st
   }
   const auto& annotations = trace.annotations;
   for (std::uint32_t op = 0; op < trace.ops.size(); ++op) {
-    const std::uint32_t annotation =
-        context.links.annotations.innermost(trace.ops.thread[op], trace.ops.ts_ns[op], annotations.ts_ns, annotations.dur_ns);
+    const std::uint32_t annotation = context.links.annotations.innermost(
+        trace.ops.thread[op], trace.ops.ts_ns[op], annotations.ts_ns, annotations.dur_ns);
     if (!whole && !in_region(context, annotation, basis)) continue;
     Sum& sum = side.ops[std::string(trace.strings[trace.ops.name[op]])];
     ++sum.count;
@@ -72,7 +72,7 @@ Side collect(Context& context, const std::vector<Region>& regions, const std::st
 }
 
 DiffCount count(const std::string& name, const Side& before, const Side& after,
-                const std::map<std::string, Sum, std::less<>> Side::* table) {
+                const std::map<std::string, Sum, std::less<>> Side::*table) {
   DiffCount result;
   result.name = name;
   if (const auto at = (before.*table).find(name); at != (before.*table).end()) {
@@ -103,7 +103,9 @@ void pair_replacements(const Side& before, const Side& after, Diff& diff) {
     for (const DiffCount& gone : diff.kernels_gone) {
       const KernelName& old = before.decoded.at(gone.name);
       const std::set<std::string> old_words = purpose(old);
-      if (used.contains(gone.name) || !std::includes(words.begin(), words.end(), old_words.begin(), old_words.end())) continue;
+      if (used.contains(gone.name) ||
+          !std::includes(words.begin(), words.end(), old_words.begin(), old_words.end()))
+        continue;
       used.insert(gone.name);
       replacement.before.push_back(old.short_name);
     }
@@ -152,10 +154,12 @@ Diff diff(const trace::Trace& before, const trace::Trace& after) {
   const trace::Side old_side = trace::collect(b, before_regions, result.basis);
   const trace::Side new_side = trace::collect(a, after_regions, result.basis);
   for (const auto& [name, sum] : old_side.ops) {
-    if (!new_side.ops.contains(name)) result.ops_gone.push_back(trace::count(name, old_side, new_side, &trace::Side::ops));
+    if (!new_side.ops.contains(name))
+      result.ops_gone.push_back(trace::count(name, old_side, new_side, &trace::Side::ops));
   }
   for (const auto& [name, sum] : new_side.ops) {
-    if (!old_side.ops.contains(name)) result.ops_new.push_back(trace::count(name, old_side, new_side, &trace::Side::ops));
+    if (!old_side.ops.contains(name))
+      result.ops_new.push_back(trace::count(name, old_side, new_side, &trace::Side::ops));
   }
   for (const auto& [name, sum] : old_side.kernels) {
     auto& list = new_side.kernels.contains(name) ? result.kernels_identical : result.kernels_gone;
@@ -166,8 +170,11 @@ Diff diff(const trace::Trace& before, const trace::Trace& after) {
       result.kernels_new.push_back(trace::count(name, old_side, new_side, &trace::Side::kernels));
     }
   }
-  const auto heavier = [](const DiffCount& x, const DiffCount& y) { return x.before_us + x.after_us > y.before_us + y.after_us; };
-  for (auto* list : {&result.ops_gone, &result.ops_new, &result.kernels_identical, &result.kernels_gone, &result.kernels_new}) {
+  const auto heavier = [](const DiffCount& x, const DiffCount& y) {
+    return x.before_us + x.after_us > y.before_us + y.after_us;
+  };
+  for (auto* list : {&result.ops_gone, &result.ops_new, &result.kernels_identical, &result.kernels_gone,
+                     &result.kernels_new}) {
     std::stable_sort(list->begin(), list->end(), heavier);
   }
   trace::pair_replacements(old_side, new_side, result);

@@ -50,8 +50,10 @@ Result<Stated> parse(std::string_view text) {
     const auto space = part.find_first_of(" \t");
     double count = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), count);
-    const bool whole_number = error == std::errc() && end == part.data() + (space == std::string_view::npos ? part.size() : space);
-    if (!whole_number || space == std::string_view::npos || !(count >= 0) || !std::isfinite(count)) return bad(part);
+    const bool whole_number =
+        error == std::errc() && end == part.data() + (space == std::string_view::npos ? part.size() : space);
+    if (!whole_number || space == std::string_view::npos || !(count >= 0) || !std::isfinite(count))
+      return bad(part);
     const std::string_view name = trimmed(part.substr(space));
     if (name.empty() || name.find_first_of(" \t") != std::string_view::npos) return bad(part);
     const std::string what = canonical(name);
@@ -94,7 +96,8 @@ bool matches(std::string_view expected, std::string_view found) {
 
 }  // namespace
 
-Result<Expectation> check_expectation(Context& context, const std::string& text, const std::vector<Region>& regions) {
+Result<Expectation> check_expectation(Context& context, const std::string& text,
+                                      const std::vector<Region>& regions) {
   Result<Stated> parsed = parse(text);
   if (!parsed) return parsed.error();
   Expectation expectation;
@@ -103,19 +106,22 @@ Result<Expectation> check_expectation(Context& context, const std::string& text,
 
   const Region* region = nullptr;
   for (const Region& candidate : regions) {
-    const bool wanted = parsed->region.empty() ? candidate.name == "ProfilerStep" : candidate.name == parsed->region;
+    const bool wanted =
+        parsed->region.empty() ? candidate.name == "ProfilerStep" : candidate.name == parsed->region;
     if (wanted) region = &candidate;
   }
   if (region == nullptr && !parsed->region.empty()) {
     std::vector<std::string> names;
     for (const Region& candidate : regions) names.push_back(candidate.name);
     return Error{ErrorCode::invalid_argument,
-                 fmt::format("--expect names the region \"{}\", the trace has: {}", parsed->region, fmt::join(names, ", "))};
+                 fmt::format("--expect names the region \"{}\", the trace has: {}", parsed->region,
+                             fmt::join(names, ", "))};
   }
   if (region == nullptr) region = &regions.front();
   expectation.region = region->name;
 
-  const bool whole = context.trace.annotations.size() == 0 || (regions.size() == 1 && region->name == "trace");
+  const bool whole =
+      context.trace.annotations.size() == 0 || (regions.size() == 1 && region->name == "trace");
   std::map<std::string, std::uint64_t> found;
   for (const std::uint32_t activity : context.links.by_start) {
     bool inside = whole;
@@ -141,9 +147,9 @@ Result<Expectation> check_expectation(Context& context, const std::string& text,
       expectation.items.push_back({.what = what, .expected = 0, .found = per_call});
     }
   }
-  expectation.met = std::all_of(expectation.items.begin(), expectation.items.end(), [](const Expectation::Item& item) {
-    return std::abs(item.expected - item.found) < 1e-9;
-  });
+  expectation.met =
+      std::all_of(expectation.items.begin(), expectation.items.end(),
+                  [](const Expectation::Item& item) { return std::abs(item.expected - item.found) < 1e-9; });
   return expectation;
 }
 

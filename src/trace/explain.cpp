@@ -28,7 +28,8 @@ namespace trace {
 
 namespace {
 
-/// CPU time that shares are taken of: the outermost annotations, or where there are none the span of the operators.
+/// CPU time that shares are taken of: the outermost annotations, or where there are none the span of the
+/// operators.
 double cpu_total_us(const Context& context) {
   const auto& annotations = context.trace.annotations;
   std::int64_t total = 0;
@@ -64,7 +65,8 @@ const Device* used_device(const Trace& trace) {
 
 std::vector<ZeroLaunchOp> zero_launch_ops(const Context& context, const std::vector<Region>& regions) {
   std::vector<ZeroLaunchOp> rows;
-  if (context.trace.gpu.size() == 0 || regions.empty()) return rows;  // with no device work recorded, nothing launches
+  if (context.trace.gpu.size() == 0 || regions.empty())
+    return rows;  // with no device work recorded, nothing launches
   const auto& ops = context.trace.ops;
   const Nesting& nesting = context.links.ops;
   std::vector<bool> launches(ops.size(), false);
@@ -89,7 +91,8 @@ std::vector<ZeroLaunchOp> zero_launch_ops(const Context& context, const std::vec
     row.cpu_share = total > 0 ? row.cpu_us / total : 0;
     rows.push_back(std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const ZeroLaunchOp& a, const ZeroLaunchOp& b) { return a.cpu_us > b.cpu_us; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const ZeroLaunchOp& a, const ZeroLaunchOp& b) { return a.cpu_us > b.cpu_us; });
   return rows;
 }
 
@@ -111,8 +114,9 @@ Result<Explanation> explain(const trace::Trace& trace, const ExplainOptions& opt
   }
   result.span_us = context.us(trace.last_ns - trace.first_ns);
   if (context.links.late_activities != 0) {
-    result.warnings.push_back(std::to_string(context.links.late_activities) +
-                              " device activities start before their launch call (clocks of CPU and GPU differ)");
+    result.warnings.push_back(
+        std::to_string(context.links.late_activities) +
+        " device activities start before their launch call (clocks of CPU and GPU differ)");
   }
 
   trace::group_kernels(context);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an engineer should look at, each with its evidence and what to do. One function a finding, registered in
-// `rules` at the end.
+// What an engineer should look at, each with its evidence and what to do. One function a finding, registered
+// in `rules` at the end.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -32,7 +32,8 @@ class Findings {
     all_.push_back({std::move(finding), weight});
   }
   std::vector<Finding> worst_first() && {
-    std::stable_sort(all_.begin(), all_.end(), [](const Weighed& a, const Weighed& b) { return a.weight_us > b.weight_us; });
+    std::stable_sort(all_.begin(), all_.end(),
+                     [](const Weighed& a, const Weighed& b) { return a.weight_us > b.weight_us; });
     std::vector<Finding> findings;
     for (Weighed& weighed : all_) findings.push_back(std::move(weighed.finding));
     return findings;
@@ -51,7 +52,8 @@ std::string plural(std::uint64_t count, std::string_view word) {
 /// "8192x768->3072 gelu_tanh gated bf16", leaving out what is not known.
 std::string describe(const MlpRow& mlp) {
   std::string text;
-  if (mlp.tokens && mlp.dim && mlp.hidden) text += fmt::format("{}x{}->{} ", *mlp.tokens, *mlp.dim, *mlp.hidden);
+  if (mlp.tokens && mlp.dim && mlp.hidden)
+    text += fmt::format("{}x{}->{} ", *mlp.tokens, *mlp.dim, *mlp.hidden);
   text += mlp.activation;
   if (mlp.gated) text += mlp.packed.value_or(false) ? " gated (packed)" : " gated";
   if (mlp.dtype) text += " " + *mlp.dtype;
@@ -61,12 +63,13 @@ std::string describe(const MlpRow& mlp) {
 /// How to measure it: a command that can be pasted, or what is missing for one.
 std::string bench_command(const MlpRow& mlp) {
   if (!mlp.tokens || !mlp.dim || !mlp.hidden || !mlp.bias) {
-    return "record with record_shapes=True (and without a CUDA graph) to size it, then: ingot bench --from-trace FILE";
+    return "record with record_shapes=True (and without a CUDA graph) to size it, then: ingot bench "
+           "--from-trace FILE";
   }
   const bool form_unknown = mlp.activation == "gelu";
-  return fmt::format("ingot bench --tokens {} --dim {} --hidden {} --act {}{}{}{}{}", *mlp.tokens, *mlp.dim, *mlp.hidden,
-                     form_unknown ? "gelu_tanh" : mlp.activation, mlp.gated ? " --gated" : "", *mlp.bias ? "" : " --no-bias",
-                     mlp.dtype ? " --dtype " + *mlp.dtype : "",
+  return fmt::format("ingot bench --tokens {} --dim {} --hidden {} --act {}{}{}{}{}", *mlp.tokens, *mlp.dim,
+                     *mlp.hidden, form_unknown ? "gelu_tanh" : mlp.activation, mlp.gated ? " --gated" : "",
+                     *mlp.bias ? "" : " --no-bias", mlp.dtype ? " --dtype " + *mlp.dtype : "",
                      form_unknown ? " (or --act gelu_erf: the trace does not say which form)" : "");
 }
 
@@ -78,13 +81,16 @@ void overhead_bound(const Inputs& in, Findings& out) {
     if (worst == nullptr || lost(region) > lost(*worst)) worst = &region;
   }
   if (worst == nullptr) return;
-  out.push_back({.id = "overhead-bound",
-                 .title = fmt::format("{} is bound by launch overhead, not by the GPU", worst->name),
-                 .detail = fmt::format("per call {} on the CPU for {} of GPU work in {:.0f} kernels; the GPU waits {} for launches",
-                                       duration_text(worst->cpu_us), duration_text(worst->gpu_busy_us), worst->kernels_per_call,
-                                       duration_text(worst->wait_launch_us)),
-                 .saving_us = worst->wait_launch_us * static_cast<double>(worst->calls),
-                 .action = "capture the step in a CUDA graph (torch.compile mode=\"reduce-overhead\"), and fuse: fewer launches"});
+  out.push_back(
+      {.id = "overhead-bound",
+       .title = fmt::format("{} is bound by launch overhead, not by the GPU", worst->name),
+       .detail = fmt::format(
+           "per call {} on the CPU for {} of GPU work in {:.0f} kernels; the GPU waits {} for launches",
+           duration_text(worst->cpu_us), duration_text(worst->gpu_busy_us), worst->kernels_per_call,
+           duration_text(worst->wait_launch_us)),
+       .saving_us = worst->wait_launch_us * static_cast<double>(worst->calls),
+       .action = "capture the step in a CUDA graph (torch.compile mode=\"reduce-overhead\"), and fuse: fewer "
+                 "launches"});
 }
 
 void unfused_mlps(const Inputs& in, Findings& out) {
@@ -98,12 +104,15 @@ void unfused_mlps(const Inputs& in, Findings& out) {
       estimate = fmt::format(", about {} fused", duration_text(*mlp.fused_us_estimate));
     }
     if (mlp.bytes_per_call && mlp.fused_bytes_per_call) {
-      estimate += fmt::format("; {:.1f} MB moved, {:.1f} MB needed", static_cast<double>(*mlp.bytes_per_call) * 1e-6,
-                              static_cast<double>(*mlp.fused_bytes_per_call) * 1e-6);
+      estimate +=
+          fmt::format("; {:.1f} MB moved, {:.1f} MB needed", static_cast<double>(*mlp.bytes_per_call) * 1e-6,
+                      static_cast<double>(*mlp.fused_bytes_per_call) * 1e-6);
     }
     out.push_back({.id = "unfused-mlp",
-                   .title = fmt::format("{} kernels run one MLP: {}", std::llround(*mlp.kernels_per_call), describe(mlp)),
-                   .detail = fmt::format("{}, {} of GPU time each{}", plural(mlp.calls, "call"), duration_text(*mlp.gpu_us_per_call), estimate),
+                   .title = fmt::format("{} kernels run one MLP: {}", std::llround(*mlp.kernels_per_call),
+                                        describe(mlp)),
+                   .detail = fmt::format("{}, {} of GPU time each{}", plural(mlp.calls, "call"),
+                                         duration_text(*mlp.gpu_us_per_call), estimate),
                    .saving_us = saving,
                    .action = bench_command(mlp)},
                   *mlp.gpu_us_per_call * calls);
@@ -121,18 +130,21 @@ void cold_first_step(const Inputs& in, Findings& out) {
   }
   for (auto& [name, of_name] : rows) {
     if (of_name.size() < 3) continue;
-    std::sort(of_name.begin(), of_name.end(), [&](std::uint32_t a, std::uint32_t b) { return annotations.ts_ns[a] < annotations.ts_ns[b]; });
+    std::sort(of_name.begin(), of_name.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return annotations.ts_ns[a] < annotations.ts_ns[b]; });
     std::vector<double> rest;
-    for (std::size_t i = 1; i < of_name.size(); ++i) rest.push_back(in.context.us(annotations.dur_ns[of_name[i]]));
+    for (std::size_t i = 1; i < of_name.size(); ++i)
+      rest.push_back(in.context.us(annotations.dur_ns[of_name[i]]));
     const double first = in.context.us(annotations.dur_ns[of_name.front()]);
     const double usual = median(std::move(rest));
     if (usual <= 0 || first < times_slower * usual) continue;
     out.push_back({.id = "cold-first-step",
                    .title = fmt::format("the first {} is cold", name),
-                   .detail = fmt::format("{} against a median of {} for the {} after it", duration_text(first), duration_text(usual),
-                                         of_name.size() - 1),
+                   .detail = fmt::format("{} against a median of {} for the {} after it",
+                                         duration_text(first), duration_text(usual), of_name.size() - 1),
                    .saving_us = first - usual,
-                   .action = "leave it out of any average; warm up before profiling, or move the warm-up off the first request"});
+                   .action = "leave it out of any average; warm up before profiling, or move the warm-up off "
+                             "the first request"});
   }
 }
 
@@ -150,12 +162,13 @@ void metadata_operators(const Inputs& in, Findings& out) {
   constexpr double worth_saying = 0.05;
   if (share < worth_saying) return;
   const bool counts = in.explanation.summary.verdict == Verdict::overhead_bound;
-  out.push_back({.id = "metadata-operators",
-                 .title = fmt::format("{:.0f} % of the CPU time goes to operators that launch nothing", 100 * share),
-                 .detail = fmt::format("{}, {} in all, most in {}{}", plural(calls, "call"), duration_text(cpu_us), names,
-                                       counts ? "" : "; the GPU hides it here"),
-                 .saving_us = counts ? std::optional(cpu_us) : std::nullopt,
-                 .action = "compile or fuse the region: views and transposes vanish, their CPU cost with them"});
+  out.push_back(
+      {.id = "metadata-operators",
+       .title = fmt::format("{:.0f} % of the CPU time goes to operators that launch nothing", 100 * share),
+       .detail = fmt::format("{}, {} in all, most in {}{}", plural(calls, "call"), duration_text(cpu_us),
+                             names, counts ? "" : "; the GPU hides it here"),
+       .saving_us = counts ? std::optional(cpu_us) : std::nullopt,
+       .action = "compile or fuse the region: views and transposes vanish, their CPU cost with them"});
 }
 
 /// Sums device work that matches, by a predicate over the activity; nothing where none does.
@@ -188,7 +201,8 @@ void bias_copies(const Inputs& in, Findings& out) {
           .action = "give the bias as a vector (nn.Linear does) so that the GEMM's epilogue adds it"},
          "copy", [&](std::uint32_t activity) {
            return in.context.trace.gpu.kind[activity] == ActivityKind::memcpy && is_linear_op(in, activity) &&
-                  in.context.trace.strings[in.context.trace.gpu.name[activity]].find("DtoD") != std::string_view::npos;
+                  in.context.trace.strings[in.context.trace.gpu.name[activity]].find("DtoD") !=
+                      std::string_view::npos;
          });
 }
 
@@ -200,8 +214,8 @@ void tile_counter_memsets(const Inputs& in, Findings& out) {
           .saving_us = {},
           .action = "nothing to tune from outside; a fused kernel needs none"},
          "4-byte memset", [&](std::uint32_t activity) {
-           return in.context.trace.gpu.kind[activity] == ActivityKind::memset && in.context.trace.gpu.bytes[activity] == 4 &&
-                  is_linear_op(in, activity);
+           return in.context.trace.gpu.kind[activity] == ActivityKind::memset &&
+                  in.context.trace.gpu.bytes[activity] == 4 && is_linear_op(in, activity);
          });
 }
 
@@ -231,20 +245,24 @@ void misaligned_gemms(const Inputs& in, Findings& out) {
     for (const std::uint32_t launch : group.launches) time_us += in.context.duration_us(launch);
     if (alignment == 0 || *name.alignment < alignment) {
       alignment = *name.alignment;
-      example = group.gemm ? fmt::format(" (m {}, n {}, k {})", group.gemm->m, group.gemm->n, group.gemm->k) : "";
+      example =
+          group.gemm ? fmt::format(" (m {}, n {}, k {})", group.gemm->m, group.gemm->n, group.gemm->k) : "";
     }
   }
   if (launches == 0) return;
-  out.push_back({.id = "misaligned-gemm",
-                 .title = fmt::format("GEMMs run on a slow path: rows are aligned to {} only", plural(static_cast<std::uint64_t>(alignment), "element")),
-                 .detail = fmt::format("{}, {} in all{}", plural(launches, "launch"), duration_text(time_us), example),
-                 .saving_us = {},
-                 .action = "pad the odd dimension to a multiple of 8 elements (16 bytes)"},
-                time_us);
+  out.push_back(
+      {.id = "misaligned-gemm",
+       .title = fmt::format("GEMMs run on a slow path: rows are aligned to {} only",
+                            plural(static_cast<std::uint64_t>(alignment), "element")),
+       .detail = fmt::format("{}, {} in all{}", plural(launches, "launch"), duration_text(time_us), example),
+       .saving_us = {},
+       .action = "pad the odd dimension to a multiple of 8 elements (16 bytes)"},
+      time_us);
 }
 
 void same_shape_other_tile(const Inputs& in, Findings& out) {
-  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::string_view, bool, std::string_view>;
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::string_view, bool,
+                         std::string_view>;
   std::map<Key, std::vector<const KernelGroup*>> by_shape;
   for (const KernelGroup& group : in.context.groups) {
     if (!group.gemm || in.context.names.of(group.name).kind != KernelKind::gemm) continue;
@@ -268,12 +286,13 @@ void same_shape_other_tile(const Inputs& in, Findings& out) {
     for (const KernelGroup* group : groups) {
       const double time = median_of(*group);
       saving += (time - best) * static_cast<double>(group->launches.size());
-      tiles += fmt::format("{}{} {} ({})", tiles.empty() ? "" : ", ", in.context.names.of(group->name).short_name,
-                           duration_text(time), plural(group->launches.size(), "call"));
+      tiles +=
+          fmt::format("{}{} {} ({})", tiles.empty() ? "" : ", ", in.context.names.of(group->name).short_name,
+                      duration_text(time), plural(group->launches.size(), "call"));
     }
     out.push_back({.id = "same-shape-other-tile",
-                   .title = fmt::format("one GEMM shape runs on {} different kernels: m {}, n {}, k {}", groups.size(),
-                                        std::get<0>(key), std::get<1>(key), std::get<2>(key)),
+                   .title = fmt::format("one GEMM shape runs on {} different kernels: m {}, n {}, k {}",
+                                        groups.size(), std::get<0>(key), std::get<1>(key), std::get<2>(key)),
                    .detail = tiles,
                    .saving_us = saving,
                    .action = "look at strides and alignment of its operands: layouts differ where tiles do"});
@@ -293,7 +312,8 @@ void profiler_gaps(const Inputs& in, Findings& out) {
   if (total <= 0) return;
   std::string detail;
   for (const auto& [name, sum] : by_name) {
-    detail += fmt::format("{}{}: {}, {}", detail.empty() ? "" : "; ", name, plural(sum.first, "time"), duration_text(sum.second));
+    detail += fmt::format("{}{}: {}, {}", detail.empty() ? "" : "; ", name, plural(sum.first, "time"),
+                          duration_text(sum.second));
   }
   out.push_back({.id = "profiler-gap",
                  .title = "some of the time is the profiler's own",
@@ -307,26 +327,30 @@ void incomplete(const Inputs& in, Findings& out) {
   std::vector<std::string> reasons;
   if (!trace.complete) reasons.emplace_back("the file ends before its event array does");
   if (trace.skipped_events != 0) {
-    reasons.push_back(fmt::format("{} could not be read, the first at byte {}", plural(trace.skipped_events, "event"),
-                                  trace.first_skipped_offset));
+    reasons.push_back(fmt::format("{} could not be read, the first at byte {}",
+                                  plural(trace.skipped_events, "event"), trace.first_skipped_offset));
   }
   std::uint64_t unlinked = 0;
   for (std::uint32_t activity = 0; activity < trace.gpu.size(); ++activity) {
     const bool has_call = in.context.links.activity_call[activity] != none;
     if (!has_call && trace.calls.size() != 0 && trace.gpu.correlation[activity] != no_id) ++unlinked;
   }
-  if (unlinked != 0) reasons.push_back(fmt::format("{} with a launch call that was not recorded", plural(unlinked, "device activity")));
+  if (unlinked != 0)
+    reasons.push_back(
+        fmt::format("{} with a launch call that was not recorded", plural(unlinked, "device activity")));
   if (reasons.empty()) return;
   out.push_back({.id = "incomplete-trace",
                  .title = "the trace does not hold everything that ran",
                  .detail = fmt::format("{}", fmt::join(reasons, "; ")),
                  .saving_us = {},
-                 .action = "counts and regions at the edges are too small; record whole steps (schedule with wait and warmup)"});
+                 .action = "counts and regions at the edges are too small; record whole steps (schedule with "
+                           "wait and warmup)"});
 }
 
 constexpr void (*rules[])(const Inputs&, Findings&) = {
-    overhead_bound, unfused_mlps,         cold_first_step,  metadata_operators,    bias_copies,   misaligned_gemms,
-    split_k,        tile_counter_memsets, same_shape_other_tile, profiler_gaps, incomplete,
+    overhead_bound,        unfused_mlps,     cold_first_step, metadata_operators,
+    bias_copies,           misaligned_gemms, split_k,         tile_counter_memsets,
+    same_shape_other_tile, profiler_gaps,    incomplete,
 };
 
 }  // namespace

@@ -17,21 +17,26 @@ struct GroupKey {
 struct GroupHash {
   std::size_t operator()(const GroupKey& key) const {
     std::uint64_t hash = key.name;
-    for (const StringId part : {key.op_name, key.dims, key.types}) hash = (hash ^ part) * 0x9E3779B97F4A7C15ULL;
+    for (const StringId part : {key.op_name, key.dims, key.types})
+      hash = (hash ^ part) * 0x9E3779B97F4A7C15ULL;
     return static_cast<std::size_t>(hash ^ (hash >> 32U));
   }
 };
 
-/// Operators whose result has the size of their largest argument and whose traffic is their arguments and result.
-bool is_elementwise(KernelKind kind) { return kind == KernelKind::pointwise || kind == KernelKind::norm; }
+/// Operators whose result has the size of their largest argument and whose traffic is their arguments and
+/// result.
+bool is_elementwise(KernelKind kind) {
+  return kind == KernelKind::pointwise || kind == KernelKind::norm;
+}
 
 std::optional<std::uint64_t> gemm_bytes(const MatmulShape& shape) {
   const int element = dtype_bytes(shape.dtype);
   if (element == 0) return std::nullopt;
-  const double elements = static_cast<double>(shape.batch) * (static_cast<double>(shape.m) * static_cast<double>(shape.k) +
-                                                              static_cast<double>(shape.k) * static_cast<double>(shape.n) +
-                                                              static_cast<double>(shape.m) * static_cast<double>(shape.n)) +
-                          (shape.bias ? static_cast<double>(shape.n) : 0);
+  const double elements =
+      static_cast<double>(shape.batch) * (static_cast<double>(shape.m) * static_cast<double>(shape.k) +
+                                          static_cast<double>(shape.k) * static_cast<double>(shape.n) +
+                                          static_cast<double>(shape.m) * static_cast<double>(shape.n)) +
+      (shape.bias ? static_cast<double>(shape.n) : 0);
   const double bytes = elements * element;
   if (bytes > 9e18) return std::nullopt;
   return static_cast<std::uint64_t>(bytes);
@@ -58,7 +63,8 @@ std::optional<std::uint64_t> elementwise_bytes(const Signature& signature) {
 /// What the shapes say about a kernel: its matrix product and the bytes of its tensors.
 void measure(Context& context, KernelGroup& group) {
   const KernelName& name = context.names.of(group.name);
-  group.compute_heavy = name.kind == KernelKind::gemm || name.kind == KernelKind::attention || name.kind == KernelKind::convolution;
+  group.compute_heavy = name.kind == KernelKind::gemm || name.kind == KernelKind::attention ||
+                        name.kind == KernelKind::convolution;
   if (group.kind != ActivityKind::kernel) {
     group.bytes = context.trace.gpu.bytes[group.launches.front()];
     return;
@@ -101,13 +107,13 @@ int most_blocks(const Device& device) {
   return 32;
 }
 
-/// Share of a multiprocessor's warps that a launch configuration lets reside (theoretical occupancy), from the
-/// documented allocation rules of NVIDIA devices (others: unset): registers by warp in units of 256, shared memory by block with 1 KiB reserved from
-/// compute capability 8 on.
+/// Share of a multiprocessor's warps that a launch configuration lets reside (theoretical occupancy), from
+/// the documented allocation rules of NVIDIA devices (others: unset): registers by warp in units of 256,
+/// shared memory by block with 1 KiB reserved from compute capability 8 on.
 std::optional<double> occupancy(const Device& device, const LaunchShape& shape) {
   const double threads = static_cast<double>(shape.block[0]) * shape.block[1] * shape.block[2];
-  if (device.max_threads_per_sm == 0 || device.registers_per_sm == 0 || device.shared_memory_per_sm == 0 || threads < 1 ||
-      shape.registers_per_thread == 0 || device.warp_size != 32) {
+  if (device.max_threads_per_sm == 0 || device.registers_per_sm == 0 || device.shared_memory_per_sm == 0 ||
+      threads < 1 || shape.registers_per_thread == 0 || device.warp_size != 32) {
     return std::nullopt;
   }
   const double warps = std::ceil(threads / device.warp_size);
@@ -115,7 +121,8 @@ std::optional<double> occupancy(const Device& device, const LaunchShape& shape) 
   const double reserved = device.compute_major >= 8 ? 1024 : 0;
   double blocks = std::floor(device.max_threads_per_sm / (warps * device.warp_size));
   blocks = std::min(blocks, std::floor(static_cast<double>(device.registers_per_sm) / registers));
-  blocks = std::min(blocks, std::floor(static_cast<double>(device.shared_memory_per_sm) / (shape.shared_memory_bytes + reserved)));
+  blocks = std::min(blocks, std::floor(static_cast<double>(device.shared_memory_per_sm) /
+                                       (shape.shared_memory_bytes + reserved)));
   blocks = std::min(blocks, static_cast<double>(most_blocks(device)));
   return blocks * warps / (static_cast<double>(device.max_threads_per_sm) / device.warp_size);
 }
@@ -138,7 +145,8 @@ void group_kernels(Context& context) {
   for (const std::uint32_t activity : context.links.by_start) {
     const std::uint32_t op = context.links.activity_op[activity];
     GroupKey key{trace.gpu.name[activity], 0, 0, 0};
-    if (op != none) key = {trace.gpu.name[activity], trace.ops.name[op], trace.ops.dims[op], trace.ops.types[op]};
+    if (op != none)
+      key = {trace.gpu.name[activity], trace.ops.name[op], trace.ops.dims[op], trace.ops.types[op]};
     const auto [at, fresh] = ids.try_emplace(key, static_cast<std::uint32_t>(context.groups.size()));
     if (fresh) {
       KernelGroup group;
@@ -153,7 +161,8 @@ void group_kernels(Context& context) {
   for (KernelGroup& group : context.groups) {
     measure(context, group);
     // f32 products run on tensor cores only where the kernel says tf32.
-    if (group.gemm && group.gemm->dtype == "f32" && context.names.of(group.name).dtype == "tf32") group.gemm->dtype = "tf32";
+    if (group.gemm && group.gemm->dtype == "f32" && context.names.of(group.name).dtype == "tf32")
+      group.gemm->dtype = "tf32";
     rate(context, group);
   }
 }
@@ -191,7 +200,8 @@ std::vector<KernelRow> kernel_rows(Context& context) {
       if (group.gemm) row.tflops = group.flops() / row.median_us * 1e-6;
       if (group.bytes) row.gb_s = static_cast<double>(*group.bytes) / row.median_us * 1e-3;
     }
-    if (group.gemm) row.gemm = Gemm{.m = group.gemm->m, .n = group.gemm->n, .k = group.gemm->k, .batch = group.gemm->batch};
+    if (group.gemm)
+      row.gemm = Gemm{.m = group.gemm->m, .n = group.gemm->n, .k = group.gemm->k, .batch = group.gemm->batch};
     row.peak_share = group.compute_share;
     const std::uint32_t first = group.launches.front();
     const std::uint32_t shape = context.trace.gpu.shape[first];
@@ -202,7 +212,8 @@ std::vector<KernelRow> kernel_rows(Context& context) {
     }
     rows.push_back(std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const KernelRow& a, const KernelRow& b) { return a.total_us > b.total_us; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const KernelRow& a, const KernelRow& b) { return a.total_us > b.total_us; });
   return rows;
 }
 

@@ -46,7 +46,8 @@ bool holds(std::int64_t ts_ns, std::int64_t dur_ns, std::int64_t time_ns) {
   return ts_ns <= time_ns && time_ns <= ts_ns + dur_ns;
 }
 
-/// Finds the CPU annotation of device work that has no launch call: the one whose device lane holds it in time.
+/// Finds the CPU annotation of device work that has no launch call: the one whose device lane holds it in
+/// time.
 class DeviceLanes {
  public:
   DeviceLanes(const Trace& trace, const IdIndex& annotation_ids)
@@ -54,7 +55,8 @@ class DeviceLanes {
         ids_(annotation_ids),
         nesting_(nest(trace.gpu_annotations.thread, trace.gpu_annotations.ts_ns, trace.gpu_annotations.dur_ns,
                       trace.threads.size())) {
-    for (const std::uint32_t thread : trace.gpu_annotations.thread) thread_of_.emplace(trace.threads[thread].tid, thread);
+    for (const std::uint32_t thread : trace.gpu_annotations.thread)
+      thread_of_.emplace(trace.threads[thread].tid, thread);
   }
 
   std::uint32_t annotation_of(std::uint32_t activity) const {
@@ -62,9 +64,12 @@ class DeviceLanes {
     if (lanes.size() == 0) return none;
     const auto thread = thread_of_.find(std::to_string(trace_.gpu.stream[activity]));
     if (thread == thread_of_.end()) return none;
-    const std::uint32_t lane = nesting_.innermost(thread->second, trace_.gpu.ts_ns[activity], lanes.ts_ns, lanes.dur_ns);
+    const std::uint32_t lane =
+        nesting_.innermost(thread->second, trace_.gpu.ts_ns[activity], lanes.ts_ns, lanes.dur_ns);
     if (lane == none) return none;
-    const auto same_name = [&](std::uint32_t row) { return trace_.annotations.name[row] == lanes.name[lane]; };
+    const auto same_name = [&](std::uint32_t row) {
+      return trace_.annotations.name[row] == lanes.name[lane];
+    };
     const std::uint32_t row = ids_.find(lanes.external_id[lane], same_name);
     return row != none && same_name(row) ? row : none;
   }
@@ -76,8 +81,8 @@ class DeviceLanes {
   std::unordered_map<std::string, std::uint32_t> thread_of_;  // stream number as text → thread
 };
 
-/// The annotation in force where and when an API call was made. Threads without any (autograd's, a library's own)
-/// fall back to the profiler step of that moment.
+/// The annotation in force where and when an API call was made. Threads without any (autograd's, a library's
+/// own) fall back to the profiler step of that moment.
 class CallAnnotations {
  public:
   CallAnnotations(const Trace& trace, const Nesting& nesting) : rows_(trace.annotations), nesting_(nesting) {
@@ -91,8 +96,9 @@ class CallAnnotations {
   std::uint32_t at(std::uint32_t thread, std::int64_t time_ns) const {
     const std::uint32_t row = nesting_.innermost(thread, time_ns, rows_.ts_ns, rows_.dur_ns);
     if (row != none) return row;
-    const auto after = std::upper_bound(steps_.begin(), steps_.end(), time_ns,
-                                        [&](std::int64_t time, std::uint32_t step) { return time < rows_.ts_ns[step]; });
+    const auto after =
+        std::upper_bound(steps_.begin(), steps_.end(), time_ns,
+                         [&](std::int64_t time, std::uint32_t step) { return time < rows_.ts_ns[step]; });
     if (after == steps_.begin()) return none;
     const std::uint32_t step = *(after - 1);
     return holds(rows_.ts_ns[step], rows_.dur_ns[step], time_ns) ? step : none;
@@ -106,12 +112,13 @@ class CallAnnotations {
 
 }  // namespace
 
-std::uint32_t Nesting::innermost(std::uint32_t thread, std::int64_t time_ns, std::span<const std::int64_t> ts_ns,
+std::uint32_t Nesting::innermost(std::uint32_t thread, std::int64_t time_ns,
+                                 std::span<const std::int64_t> ts_ns,
                                  std::span<const std::int64_t> dur_ns) const {
   const auto begin = order.begin() + thread_begin[thread];
   const auto end = order.begin() + thread_begin[thread + 1];
-  const auto after =
-      std::upper_bound(begin, end, time_ns, [&](std::int64_t time, std::uint32_t row) { return time < ts_ns[row]; });
+  const auto after = std::upper_bound(
+      begin, end, time_ns, [&](std::int64_t time, std::uint32_t row) { return time < ts_ns[row]; });
   if (after == begin) return none;
   std::uint32_t row = *(after - 1);
   while (row != none && !holds(ts_ns[row], dur_ns[row], time_ns)) row = parent[row];
@@ -143,7 +150,8 @@ Nesting nest(std::span<const std::uint32_t> thread, std::span<const std::int64_t
     result.position[row] = place;
     if (place == 0 || thread[result.order[place - 1]] != thread[row]) open.clear();
     const std::int64_t end = ts_ns[row] + dur_ns[row];
-    // Preorder needs every open row to enclose the next one, so a row that is merely overlapped is closed here.
+    // Preorder needs every open row to enclose the next one, so a row that is merely overlapped is closed
+    // here.
     while (!open.empty()) {
       const std::int64_t open_end = ts_ns[open.back()] + dur_ns[open.back()];
       if (open_end > ts_ns[row] && open_end + slack_ns >= end) break;
@@ -222,7 +230,8 @@ Links link(const Trace& trace) {
     } else {
       if (gpu.correlation[activity] != no_id) ++links.unlinked_activities;
       op = op_ids.find(gpu.external_id[activity], [](std::uint32_t) { return true; });
-      annotation = op != none ? call_annotations.at(ops.thread[op], ops.ts_ns[op]) : lanes.annotation_of(activity);
+      annotation =
+          op != none ? call_annotations.at(ops.thread[op], ops.ts_ns[op]) : lanes.annotation_of(activity);
     }
     links.activity_op[activity] = op;
     links.activity_annotation[activity] = annotation;

@@ -24,7 +24,8 @@ class Match {
       : trace_(trace), stages_(sequence.stages), first_(first), at_(first) {}
 
   std::optional<MlpCall> run() {
-    if (!take_first_linears() || !take_activation() || !take_product() || !take_last_linear()) return std::nullopt;
+    if (!take_first_linears() || !take_activation() || !take_product() || !take_last_linear())
+      return std::nullopt;
     return result();
   }
 
@@ -37,7 +38,9 @@ class Match {
   }
   const Stage& front() const { return stages_[first_]; }
   bool has_shapes() const { return front().matmul.has_value(); }
-  std::int64_t outputs() const { return times(front().matmul->m, front().matmul->n); }  ///< of one first linear
+  std::int64_t outputs() const {
+    return times(front().matmul->m, front().matmul->n);
+  }  ///< of one first linear
 
   bool same_projection(const Stage& other) const {
     if (!has_shapes()) return !other.matmul;
@@ -73,7 +76,8 @@ class Match {
     return false;
   }
 
-  /// Elements an activation must have: all outputs of one linear, or half of them where one projection is cut.
+  /// Elements an activation must have: all outputs of one linear, or half of them where one projection is
+  /// cut.
   bool fits_width(const Stage& stage) {
     if (!has_shapes()) return true;
     if (!stage.numel) return false;
@@ -103,7 +107,8 @@ class Match {
   bool take_fused(const Stage& stage) {
     activation_ = stage.activation;
     gated_ = stage.has_product;
-    if (stage.has_bias.value_or(false) && bias_ == std::optional(false)) bias_.reset();  // a sum: of what is not said
+    if (stage.has_bias.value_or(false) && bias_ == std::optional(false))
+      bias_.reset();  // a sum: of what is not said
     fused_product_ = gated_;
     ++at_;
     const Stage* down = peek();
@@ -185,7 +190,8 @@ class Match {
         return true;
       }
       // The up projection after the gate's activation: a linear of the same size whose result is multiplied.
-      if (stage->kind == Kind::linear && linears_ == 1 && !half && same_projection(*stage) && product_follows()) {
+      if (stage->kind == Kind::linear && linears_ == 1 && !half && same_projection(*stage) &&
+          product_follows()) {
         ++linears_;
         add_bias(stage->has_bias);
         ++at_;
@@ -199,7 +205,8 @@ class Match {
   /// Whether the linear at hand is followed by the gate's product (and perhaps its own bias before that).
   bool product_follows() {
     std::size_t next = at_ + 1;
-    while (next < stages_.size() && (stages_[next].kind == Kind::pass || stages_[next].kind == Kind::bias)) ++next;
+    while (next < stages_.size() && (stages_[next].kind == Kind::pass || stages_[next].kind == Kind::bias))
+      ++next;
     return next < stages_.size() && is_gate_product(stages_[next]);
   }
 
@@ -207,7 +214,8 @@ class Match {
     const Stage* stage = peek();
     if (stage == nullptr || stage->kind != Kind::linear) return false;
     if (has_shapes()) {
-      if (!stage->matmul || stage->matmul->m != front().matmul->m || stage->matmul->n != front().matmul->k) return false;
+      if (!stage->matmul || stage->matmul->m != front().matmul->m || stage->matmul->n != front().matmul->k)
+        return false;
       if (times(stage->matmul->m, stage->matmul->k) != width_) return false;
     } else if (stage->matmul) {
       return false;
@@ -232,7 +240,8 @@ class Match {
       call.hidden = stages_[down_].matmul->k;
     }
     for (std::size_t i = first_; i <= down_; ++i) {
-      call.activities.insert(call.activities.end(), stages_[i].activities.begin(), stages_[i].activities.end());
+      call.activities.insert(call.activities.end(), stages_[i].activities.begin(),
+                             stages_[i].activities.end());
     }
     call.bytes = bytes_now();
     return call;
@@ -247,7 +256,8 @@ class Match {
       const Stage& stage = stages_[i];
       if (stage.matmul) {
         const MatmulShape& s = *stage.matmul;
-        elements += static_cast<std::uint64_t>(times(s.m, s.k) + times(s.k, s.n) + times(s.m, s.n) + (s.bias ? s.n : 0));
+        elements += static_cast<std::uint64_t>(times(s.m, s.k) + times(s.k, s.n) + times(s.m, s.n) +
+                                               (s.bias ? s.n : 0));
       } else if (stage.kind == Kind::fused) {
         elements += static_cast<std::uint64_t>(width_) * (stage.has_product ? 3 : 2);
       } else if (stage.op_name.starts_with("triton_")) {

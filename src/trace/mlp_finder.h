@@ -28,8 +28,8 @@ struct MlpCall {
 /// Bytes a fused MLP moves: input, output, weights and biases, each once. Unset where a dimension is unknown.
 std::optional<std::uint64_t> fused_bytes(const MlpCall& mlp);
 
-/// Calls in order. With shapes, every dimension must fit (hidden feeds the last linear, whose result is as wide as
-/// the first one's input); without, order alone decides and anything ambiguous is left out.
+/// Calls in order. With shapes, every dimension must fit (hidden feeds the last linear, whose result is as
+/// wide as the first one's input); without, order alone decides and anything ambiguous is left out.
 std::vector<MlpCall> find_mlps(const Trace& trace, const StageSequence& sequence);
 
 }  // namespace ingot::trace

@@ -24,18 +24,20 @@ struct Instance {
   bool any = false;
 };
 
-/// Adds device work to an instance, in order of start. `device_end_ns` is when the device last finished anything
-/// before this: idle time before a first kernel counts from there, or from the start of the region.
+/// Adds device work to an instance, in order of start. `device_end_ns` is when the device last finished
+/// anything before this: idle time before a first kernel counts from there, or from the start of the region.
 void add(const Context& context, Instance& instance, std::uint32_t activity, std::int64_t device_end_ns) {
   const auto& gpu = context.trace.gpu;
   const std::int64_t start = gpu.ts_ns[activity];
   const std::int64_t end = start + gpu.dur_ns[activity];
   const std::uint32_t call = context.links.activity_call[activity];
 
-  const std::int64_t free_since = instance.any ? instance.end_ns : std::max(instance.cpu_start_ns, device_end_ns);
+  const std::int64_t free_since =
+      instance.any ? instance.end_ns : std::max(instance.cpu_start_ns, device_end_ns);
   if (start > free_since && (instance.any || device_end_ns != 0 || instance.cpu_ns > 0)) {
-    // The launch came after the device had run dry: it waited for the CPU, until the call was made and a little
-    // longer. Anything else it waited for (another stream, work the trace does not hold, the hardware's hand-over).
+    // The launch came after the device had run dry: it waited for the CPU, until the call was made and a
+    // little longer. Anything else it waited for (another stream, work the trace does not hold, the
+    // hardware's hand-over).
     constexpr std::int64_t launch_latency_ns = 20'000;
     std::int64_t for_launch = 0;
     if (call != none && context.trace.calls.ts_ns[call] + context.trace.calls.dur_ns[call] > free_since) {
@@ -73,8 +75,8 @@ struct Shares {
   double busy_us = 0, wait_launch_us = 0, wait_other_us = 0, cpu_us = 0, compute_us = 0, total_us = 0;
 };
 
-/// The rule: a device that idles more than a third of its time is bound by what it waits for; one that does not is
-/// bound by what it spends most of its time on.
+/// The rule: a device that idles more than a third of its time is bound by what it waits for; one that does
+/// not is bound by what it spends most of its time on.
 Verdict judge(const Shares& s, std::string& reason) {
   const double all = s.busy_us + s.wait_launch_us + s.wait_other_us;
   if (s.total_us <= 0 || all <= 0) {
@@ -86,15 +88,17 @@ Verdict judge(const Shares& s, std::string& reason) {
   const double other_share = s.wait_other_us / all;
   if (launch_share + other_share > much) {
     const bool launch = launch_share >= other_share;
-    reason = fmt::format("GPU idle {:.0f} % of the time ({:.0f} % waiting for a launch, {:.0f} % for something else): "
-                         "{} of GPU work against {} on the CPU",
-                         100 * (launch_share + other_share), 100 * launch_share, 100 * other_share, duration_text(s.busy_us),
-                         duration_text(s.cpu_us));
+    reason = fmt::format(
+        "GPU idle {:.0f} % of the time ({:.0f} % waiting for a launch, {:.0f} % for something else): "
+        "{} of GPU work against {} on the CPU",
+        100 * (launch_share + other_share), 100 * launch_share, 100 * other_share, duration_text(s.busy_us),
+        duration_text(s.cpu_us));
     return launch ? Verdict::overhead_bound : Verdict::idle;
   }
   const double compute_share = s.compute_us / s.total_us;
-  reason = fmt::format("GPU busy {:.0f} % of the time; {:.0f} % of it in matrix products, attention and convolutions",
-                       100 * s.busy_us / all, 100 * compute_share);
+  reason = fmt::format(
+      "GPU busy {:.0f} % of the time; {:.0f} % of it in matrix products, attention and convolutions",
+      100 * s.busy_us / all, 100 * compute_share);
   return compute_share >= 0.5 ? Verdict::compute_bound : Verdict::memory_bound;
 }
 
@@ -119,7 +123,8 @@ Region make_region(std::string name, const std::vector<Instance>& instances) {
     sum.total_us += us(i.total_ns);
   }
   const auto calls = static_cast<double>(instances.size());
-  for (double* per_call : {&region.kernels_per_call, &region.memsets_per_call, &region.memcpys_per_call, &region.launches_per_call}) {
+  for (double* per_call : {&region.kernels_per_call, &region.memsets_per_call, &region.memcpys_per_call,
+                           &region.launches_per_call}) {
     *per_call /= calls;
   }
   region.cpu_us = sum.cpu_us = median(std::move(cpu));
@@ -189,7 +194,8 @@ std::vector<Region> find_regions(const Context& context) {
          row = context.links.annotations.parent[row]) {
       add(context, instances[row], activity, device_end_ns);
     }
-    device_end_ns = std::max(device_end_ns, context.trace.gpu.ts_ns[activity] + context.trace.gpu.dur_ns[activity]);
+    device_end_ns =
+        std::max(device_end_ns, context.trace.gpu.ts_ns[activity] + context.trace.gpu.dur_ns[activity]);
   }
   std::vector<Region> regions;
   for (const std::string_view name : names) {

@@ -64,20 +64,24 @@ std::int64_t rows_of(const Argument& tensor) {  // product of all dimensions but
   return rows;
 }
 
-std::optional<MatmulShape> product_of(const Signature& signature, std::size_t x_at, std::size_t w_at, bool bias) {
+std::optional<MatmulShape> product_of(const Signature& signature, std::size_t x_at, std::size_t w_at,
+                                      bool bias) {
   if (signature.size() <= std::max(x_at, w_at)) return std::nullopt;
   const Argument& x = signature[x_at];
   const Argument& w = signature[w_at];
   if (x.dims.size() != 2 || w.dims.size() != 2 || x.dims[1] != w.dims[0]) return std::nullopt;
-  return MatmulShape{.m = x.dims[0], .n = w.dims[1], .k = x.dims[1], .batch = 1, .dtype = x.dtype, .bias = bias};
+  return MatmulShape{
+      .m = x.dims[0], .n = w.dims[1], .k = x.dims[1], .batch = 1, .dtype = x.dtype, .bias = bias};
 }
 
 std::optional<MatmulShape> batched_product(const Signature& signature, std::size_t x_at, std::size_t w_at) {
   if (signature.size() <= std::max(x_at, w_at)) return std::nullopt;
   const Argument& x = signature[x_at];
   const Argument& w = signature[w_at];
-  if (x.dims.size() != 3 || w.dims.size() != 3 || x.dims[0] != w.dims[0] || x.dims[2] != w.dims[1]) return std::nullopt;
-  return MatmulShape{.m = x.dims[1], .n = w.dims[2], .k = x.dims[2], .batch = x.dims[0], .dtype = x.dtype, .bias = false};
+  if (x.dims.size() != 3 || w.dims.size() != 3 || x.dims[0] != w.dims[0] || x.dims[2] != w.dims[1])
+    return std::nullopt;
+  return MatmulShape{
+      .m = x.dims[1], .n = w.dims[2], .k = x.dims[2], .batch = x.dims[0], .dtype = x.dtype, .bias = false};
 }
 
 }  // namespace
@@ -109,7 +113,8 @@ Signature parse_signature(std::string_view dims, std::string_view types, std::st
   const Json types_json = parse_or_null(types);
   const Json concrete_json = parse_or_null(concrete);
   const auto text_at = [](const Json& list, std::size_t at) {
-    return list.is_array() && at < list.size() && list[at].is_string() ? list[at].get<std::string>() : std::string();
+    return list.is_array() && at < list.size() && list[at].is_string() ? list[at].get<std::string>()
+                                                                       : std::string();
   };
   for (std::size_t i = 0; i < dims_json.size(); ++i) {
     const Json& entry = dims_json[i];
@@ -135,7 +140,8 @@ const Signature& Signatures::of(std::uint32_t op) {
   const Key key{ops.dims[op], ops.types[op], ops.concrete[op]};
   const auto [at, fresh] = parsed_.try_emplace(key);
   if (fresh && key.dims != 0) {
-    at->second = parse_signature(trace_.strings[key.dims], trace_.strings[key.types], trace_.strings[key.concrete]);
+    at->second =
+        parse_signature(trace_.strings[key.dims], trace_.strings[key.types], trace_.strings[key.concrete]);
   }
   return at->second;
 }
@@ -147,7 +153,8 @@ std::optional<MatmulShape> matmul_shape(std::string_view op, const Signature& si
     const Argument& w = signature[1];
     if (x.dims.empty() || w.dims.size() != 2 || x.dims.back() != w.dims[1]) return std::nullopt;
     const bool bias = signature.size() > 2 && signature[2].is_tensor();
-    return MatmulShape{.m = rows_of(x), .n = w.dims[0], .k = w.dims[1], .batch = 1, .dtype = x.dtype, .bias = bias};
+    return MatmulShape{
+        .m = rows_of(x), .n = w.dims[0], .k = w.dims[1], .batch = 1, .dtype = x.dtype, .bias = bias};
   }
   if (op == "aten::mm" || op == "aten::_scaled_mm") return product_of(signature, 0, 1, false);
   if (op == "aten::addmm" || op == "aten::_addmm_activation") {
@@ -163,11 +170,18 @@ std::optional<MatmulShape> matmul_shape(std::string_view op, const Signature& si
     const Argument& x = signature[0];
     const Argument& w = signature[1];
     if (x.dims.empty() || w.dims.size() != 2 || x.dims.back() != w.dims[0]) return std::nullopt;
-    return MatmulShape{.m = rows_of(x), .n = w.dims[1], .k = w.dims[0], .batch = 1, .dtype = x.dtype, .bias = false};
+    return MatmulShape{
+        .m = rows_of(x), .n = w.dims[1], .k = w.dims[0], .batch = 1, .dtype = x.dtype, .bias = false};
   }
   if (op == "aten::mv") {
-    if (signature.size() < 2 || signature[0].dims.size() != 2 || signature[1].dims.size() != 1) return std::nullopt;
-    return MatmulShape{.m = 1, .n = signature[0].dims[0], .k = signature[0].dims[1], .batch = 1, .dtype = signature[0].dtype, .bias = false};
+    if (signature.size() < 2 || signature[0].dims.size() != 2 || signature[1].dims.size() != 1)
+      return std::nullopt;
+    return MatmulShape{.m = 1,
+                       .n = signature[0].dims[0],
+                       .k = signature[0].dims[1],
+                       .batch = 1,
+                       .dtype = signature[0].dtype,
+                       .bias = false};
   }
   return std::nullopt;
 }

@@ -14,12 +14,12 @@
 
 namespace ingot::trace {
 
-/// One argument of an operator. A scalar or missing argument has no dimensions; a tensor list is flattened into
-/// as many tensors, `is_list` on each.
+/// One argument of an operator. A scalar or missing argument has no dimensions; a tensor list is flattened
+/// into as many tensors, `is_list` on each.
 struct Argument {
   std::vector<std::int64_t> dims;
   std::string_view dtype;  ///< Ingot's word (bf16, f16, f32, f64, fp8, i64, …); "" unknown or not a tensor
-  std::string concrete; ///< scalar value as text; "" none
+  std::string concrete;    ///< scalar value as text; "" none
   bool is_list = false;
 
   bool is_tensor() const { return !dims.empty(); }
@@ -28,7 +28,8 @@ struct Argument {
 
 using Signature = std::vector<Argument>;
 
-/// Ingot's word for a type as the profiler writes it ("c10::BFloat16" → "bf16"); "" for what is not a number type.
+/// Ingot's word for a type as the profiler writes it ("c10::BFloat16" → "bf16"); "" for what is not a number
+/// type.
 std::string_view dtype_word(std::string_view profiler_type);
 /// Bytes of one element of a type word; 0 for an unknown one.
 int dtype_bytes(std::string_view word);
@@ -65,8 +66,8 @@ struct MatmulShape {
   std::string_view dtype;  ///< of x; static text
   bool bias = false;
 };
-/// Of aten::linear, mm, addmm, _addmm_activation, bmm, baddbmm, matmul, mv, dot, _scaled_mm and their out forms; unset
-/// for any other operator or where the shapes do not fit one.
+/// Of aten::linear, mm, addmm, _addmm_activation, bmm, baddbmm, matmul, mv, dot, _scaled_mm and their out
+/// forms; unset for any other operator or where the shapes do not fit one.
 std::optional<MatmulShape> matmul_shape(std::string_view op, const Signature& signature);
 
 }  // namespace ingot::trace

@@ -22,7 +22,8 @@ std::string_view static_dtype(std::string_view word) {  // a kernel name's type,
 }
 
 /// The one kernel that computes, among the device work of a stage; null when there is none or several.
-const KernelName* only_kernel(const Trace& trace, std::span<const std::uint32_t> activities, KernelNames& names) {
+const KernelName* only_kernel(const Trace& trace, std::span<const std::uint32_t> activities,
+                              KernelNames& names) {
   const KernelName* found = nullptr;
   for (const std::uint32_t activity : activities) {
     if (trace.gpu.kind[activity] != ActivityKind::kernel) continue;
@@ -67,7 +68,8 @@ class OperatorStages {
     contains_linear_.assign(trace.ops.size(), false);
     for (const std::uint32_t op : nesting.order) {
       if (role(op).role != Role::linear) continue;
-      for (std::uint32_t up = nesting.parent[op]; up != none && !contains_linear_[up]; up = nesting.parent[up]) {
+      for (std::uint32_t up = nesting.parent[op]; up != none && !contains_linear_[up];
+           up = nesting.parent[up]) {
         contains_linear_[up] = true;
       }
     }
@@ -114,7 +116,8 @@ class OperatorStages {
         break;
       case Role::activation:
         stage.kind = Stage::Kind::activation;
-        stage.activation = row.activation == "gelu" ? gelu_form(signature, activities) : std::string(row.activation);
+        stage.activation =
+            row.activation == "gelu" ? gelu_form(signature, activities) : std::string(row.activation);
         break;
       case Role::product:
         stage.kind = Stage::Kind::product;
@@ -152,7 +155,8 @@ class OperatorStages {
   Stage linear(std::uint32_t op, std::string_view name, const Signature& signature) {
     Stage stage;
     stage.matmul = matmul_shape(name, signature);
-    // With shapes recorded, a product that is not against a shared matrix (attention's) is not a linear layer.
+    // With shapes recorded, a product that is not against a shared matrix (attention's) is not a linear
+    // layer.
     if (!signature.empty() && !stage.matmul) return stage;
     stage.kind = Stage::Kind::linear;
     if (stage.matmul) {
@@ -164,7 +168,8 @@ class OperatorStages {
     if (name == "aten::_addmm_activation") {
       stage.activation = "relu";
       for (const Argument& argument : signature) {
-        if (argument.concrete == "True") stage.activation = "gelu_tanh";  // use_gelu: the library's epilogue is the tanh form
+        if (argument.concrete == "True")
+          stage.activation = "gelu_tanh";  // use_gelu: the library's epilogue is the tanh form
       }
     }
     return stage;
@@ -187,19 +192,22 @@ class OperatorStages {
       if (approximate.find("none") != std::string::npos) return "gelu_erf";
     }
     const KernelName* kernel = only_kernel(trace_, activities, names_);
-    const std::string form = kernel == nullptr ? "" : activation_of(*kernel, name_of_only_kernel(trace_, activities));
+    const std::string form =
+        kernel == nullptr ? "" : activation_of(*kernel, name_of_only_kernel(trace_, activities));
     return form.starts_with("gelu") ? form : "gelu";
   }
 
   static bool is_same_size(const Signature& signature) {
-    return signature[0].is_tensor() && signature[1].is_tensor() && signature[0].numel() == signature[1].numel();
+    return signature[0].is_tensor() && signature[1].is_tensor() &&
+           signature[0].numel() == signature[1].numel();
   }
 
   static bool is_bias_sum(const Signature& signature) {
     if (signature.size() < 2 || !signature[0].is_tensor() || !signature[1].is_tensor()) return false;
     const Argument& small = signature[0].numel() < signature[1].numel() ? signature[0] : signature[1];
     const Argument& large = &small == &signature[0] ? signature[1] : signature[0];
-    return small.numel() == large.dims.back() && small.dims.back() == large.dims.back() && large.numel() > small.numel();
+    return small.numel() == large.dims.back() && small.dims.back() == large.dims.back() &&
+           large.numel() > small.numel();
   }
 
   static double scalar(const std::string& text) {
@@ -218,7 +226,8 @@ class OperatorStages {
     }
     if (largest == 0) return;
     stage.numel = largest;
-    if (__builtin_add_overflow(stage.elements_moved, largest, &stage.elements_moved)) stage.elements_moved = 0;
+    if (__builtin_add_overflow(stage.elements_moved, largest, &stage.elements_moved))
+      stage.elements_moved = 0;
   }
 
   const Trace& trace_;
@@ -255,8 +264,8 @@ Stage kernel_stage(const Trace& trace, std::uint32_t activity, KernelNames& name
   return stage;
 }
 
-/// Turns a sequence's activities into stages: a split-K reduction belongs to the GEMM before it, a memset of a tile
-/// counter to the GEMM after it.
+/// Turns a sequence's activities into stages: a split-K reduction belongs to the GEMM before it, a memset of
+/// a tile counter to the GEMM after it.
 void add_kernel_stages(const Trace& trace, KernelNames& names, StageSequence& sequence) {
   const std::vector<std::uint32_t>& all = sequence.activity_storage;
   std::size_t held = 0;  // memsets waiting for their GEMM
@@ -266,8 +275,8 @@ void add_kernel_stages(const Trace& trace, KernelNames& names, StageSequence& se
       ++held;
       continue;
     }
-    if (is_kernel && names.of(trace.gpu.name[all[i]]).kind == KernelKind::gemm_helper && !sequence.stages.empty() &&
-        sequence.stages.back().kind == Stage::Kind::linear && held == 0) {
+    if (is_kernel && names.of(trace.gpu.name[all[i]]).kind == KernelKind::gemm_helper &&
+        !sequence.stages.empty() && sequence.stages.back().kind == Stage::Kind::linear && held == 0) {
       std::span<const std::uint32_t>& gemm = sequence.stages.back().activities;
       gemm = std::span(gemm.data(), gemm.size() + 1);
       continue;
@@ -299,12 +308,14 @@ std::vector<StageSequence> stage_sequences(const Trace& trace, const Links& link
     sequences.push_back(std::move(sequence));
   }
 
-  // A launch call that owns several activities is a graph replay; work without an operator has nothing but its order.
+  // A launch call that owns several activities is a graph replay; work without an operator has nothing but
+  // its order.
   std::vector<std::uint32_t> per_call(trace.calls.size(), 0);
   for (const std::uint32_t call : links.activity_call) {
     if (call != none) ++per_call[call];
   }
-  std::map<std::pair<std::uint32_t, std::int32_t>, StageSequence> by_source;  // (graph launch or none, stream)
+  std::map<std::pair<std::uint32_t, std::int32_t>, StageSequence>
+      by_source;  // (graph launch or none, stream)
   for (const std::uint32_t activity : links.by_start) {
     const std::uint32_t call = links.activity_call[activity];
     const bool in_graph = call != none && per_call[call] > 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A trace as sequences of stages: what happened to the data, in order, with views and containers taken away. Two
-// sources give the same kind of sequence: operators of a thread, and kernels alone (inside a graph launch, or where
-// no operator was recorded).
+// A trace as sequences of stages: what happened to the data, in order, with views and containers taken away.
+// Two sources give the same kind of sequence: operators of a thread, and kernels alone (inside a graph
+// launch, or where no operator was recorded).
 #pragma once
 
 #include <cstdint>
@@ -34,17 +34,17 @@ class KernelNames {
 struct Stage {
   enum class Kind { linear, activation, product, bias, pointwise, split, pass, fused, other };
   Kind kind = Kind::other;
-  std::uint32_t op = none;                   ///< operator; `none` in a sequence of kernels
-  std::span<const std::uint32_t> activities; ///< its device work, in order of start
-  std::optional<MatmulShape> matmul;         ///< linear, where shapes are recorded
-  std::optional<std::int64_t> numel;         ///< elements of the result of an elementwise stage
-  std::int64_t elements_moved = 0;           ///< elements read and written by an elementwise stage; 0 unknown
-  std::string activation;                    ///< activation, fused, or a linear that applies one itself
-  bool has_product = false;                  ///< fused: multiplies two tensors
-  std::optional<bool> has_bias;              ///< linear: by operator or kernel name; fused: adds one
-  std::string_view dtype;                    ///< static text; "" unknown
-  double scale = 0;                          ///< product by a recorded scalar; 0 none
-  std::string_view op_name;                  ///< for pointwise stages
+  std::uint32_t op = none;                    ///< operator; `none` in a sequence of kernels
+  std::span<const std::uint32_t> activities;  ///< its device work, in order of start
+  std::optional<MatmulShape> matmul;          ///< linear, where shapes are recorded
+  std::optional<std::int64_t> numel;          ///< elements of the result of an elementwise stage
+  std::int64_t elements_moved = 0;  ///< elements read and written by an elementwise stage; 0 unknown
+  std::string activation;           ///< activation, fused, or a linear that applies one itself
+  bool has_product = false;         ///< fused: multiplies two tensors
+  std::optional<bool> has_bias;     ///< linear: by operator or kernel name; fused: adds one
+  std::string_view dtype;           ///< static text; "" unknown
+  double scale = 0;                 ///< product by a recorded scalar; 0 none
+  std::string_view op_name;         ///< for pointwise stages
 };
 
 struct StageSequence {
