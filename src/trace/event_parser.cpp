@@ -43,19 +43,16 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// The text of a value, whatever its type.
+/// The text of a scalar or an array. No field Ingot reads is an object: one is passed over.
 bool read_text(ondemand::value& value, std::string_view& out) {
-  out = value.raw_json_token();
-  if (out.front() == '[') {
+  std::string_view text = value.raw_json_token();
+  if (text.front() == '{') return true;
+  if (text.front() == '[') {
     ondemand::array array;
     if (value.get_array().get(array) != simdjson::SUCCESS) return false;
-    if (array.raw_json().get(out) != simdjson::SUCCESS) return false;
-  } else if (out.front() == '{') {
-    ondemand::object object;
-    if (value.get_object().get(object) != simdjson::SUCCESS) return false;
-    if (object.raw_json().get(out) != simdjson::SUCCESS) return false;
+    if (array.raw_json().get(text) != simdjson::SUCCESS) return false;
   }
-  out = trimmed(out);
+  out = trimmed(text);
   return true;
 }
 
@@ -121,10 +118,15 @@ std::size_t EventParser::add_run(const EventRun& run, std::uint64_t first_offset
     for (auto element : array) {
       ondemand::value value;
       if (std::move(element).get(value) != simdjson::SUCCESS) break;
-      // Brackets out of balance inside an event would let simdjson run on into the next one.
+      // simdjson does not look into what it passes over: brackets out of balance there would let it run on
+      // into the next event, or stop early. Only an event that begins and ends where the splitter says is
+      // taken.
       const char* const begin = value.raw_json_token().data();
       if (added == run.events.size() || begin != run.events[added].begin) break;
       if (!read_event(value, tokens_)) break;
+      const char* next = nullptr;
+      if (document.current_location().get(next) != simdjson::SUCCESS || next < run.events[added].end) break;
+      if (next > (added + 1 == run.events.size() ? close : run.events[added + 1].begin)) break;
       builder_.add(tokens_, first_offset + static_cast<std::uint64_t>(begin - run.events.front().begin));
       ++added;
     }

@@ -79,8 +79,9 @@ bool EventReader::mend_and_add(std::string_view event) {
     if (!mend_json(event, style, mended_)) continue;
     const std::size_t length = mended_.size();
     mended_.append(TextWindow::padding, '\0');
+    const std::uint64_t skipped = trace_.skipped_events;
     if (!parser_.add_one({mended_.data(), length}, offset())) continue;
-    ++trace_.repaired_events;
+    if (trace_.skipped_events == skipped) ++trace_.repaired_events;
     return true;
   }
   return false;
@@ -94,7 +95,7 @@ EventReader::Progress EventReader::resolve_event() {
   const std::string_view all = text();
   const ObjectScan scan = scan_object(all);
   const bool closed = scan.state == ObjectScan::State::closed;
-  const char* const plain_end = find_event_end(all, all.data(), window_.at_end());
+  const char* const plain_end = find_event_end(all, window_.at_end());
   if (plain_end == nullptr && !window_.at_end() && all.size() < longest_event) return Progress::more_text;
 
   const char* const scan_end = closed ? all.data() + scan.length : nullptr;
@@ -120,13 +121,13 @@ EventReader::Progress EventReader::resolve_event() {
 /// Something that is no event: counted once, and left behind at the next place where an event plainly begins.
 EventReader::Progress EventReader::skip_junk() {
   const std::string_view all = text();
+  const std::size_t looked_at = in_junk_ || all.empty() ? 0 : 1;  // an event given up may begin like one
   if (!in_junk_) {
     junk_after_array_ = !all.empty() && all.front() == ']';
     if (!junk_after_array_) builder_.skip(offset());
     in_junk_ = true;
   }
-  const std::size_t from = all.empty() ? 0 : 1;
-  if (const char* const begin = find_event_begin(all, all.data() + from)) {
+  if (const char* const begin = find_event_begin(all.substr(looked_at))) {
     if (junk_after_array_) builder_.skip(offset());
     window_.consume_to(begin);
     in_junk_ = false;

@@ -105,21 +105,25 @@ bool ends_array(std::string_view text, const char* position, bool final, bool& n
   return *at == '"';
 }
 
-const char* find_event_end(std::string_view text, const char* from, bool final) {
+const char* find_event_end(std::string_view text, bool final) {
   const char* const end = text.data() + text.size();
-  for (const char* at = find_char(from, end, '}'); at != nullptr; at = find_char(at + 1, end, '}')) {
+  const char* array_end = nullptr;
+  for (const char* at = find_char(text.data(), end, '}'); at != nullptr; at = find_char(at + 1, end, '}')) {
     const char* next = skip_space(at + 1, end);
     if (next != end && *next == ',') next = skip_space(next + 1, end);
-    bool need_text = false;
     if (begins_event(next, end)) return at + 1;
-    if (next != end && *next == ']' && ends_array(text, next, final, need_text)) return at + 1;
+    bool need_text = false;
+    if (final && array_end == nullptr && next != end && *next == ']' &&
+        ends_array(text, next, final, need_text)) {
+      array_end = at + 1;
+    }
   }
-  return nullptr;
+  return array_end;
 }
 
-const char* find_event_begin(std::string_view text, const char* from) {
+const char* find_event_begin(std::string_view text) {
   const char* const end = text.data() + text.size();
-  const char* at = find_char(from, end, '{');
+  const char* at = find_char(text.data(), end, '{');
   while (at != nullptr && !begins_event(at, end)) at = find_char(at + 1, end, '{');
   return at;
 }
@@ -151,10 +155,11 @@ void split_events(std::string_view text, bool final, std::size_t most_events, st
     if (object.state == ObjectScan::State::open) return stop(Stop::need_text, at);
     if (object.state == ObjectScan::State::suspect) return stop(Stop::suspect, at);
     const char* const behind = at + object.length;
-    const char* const next = skip_space(behind, end);
+    // Behind an event comes a comma and the next one, or the array's end; else its closing brace was none.
+    const char* next = skip_space(behind, end);
+    if (next != end && *next == ',') next = skip_space(next + 1, end);
     if (next == end && !final) return stop(Stop::need_text, at);
-    // Anything else right behind an event means that its closing brace was none.
-    if (next != end && *next != ',' && *next != ']' && *next != '{') return stop(Stop::suspect, at);
+    if (next != end && *next != '{' && *next != ']' && *next != ',') return stop(Stop::suspect, at);
     run.events.push_back({at, behind});
     at = next;
   }

@@ -52,14 +52,14 @@ struct EventRun {
 void split_events(std::string_view text, bool final, std::size_t most_events, std::size_t most_bytes,
                   EventRun& run);
 
-/// For damaged text: the first place at or after `from` where an event plainly ends (`}` and then a comma and
-/// a new event, or the end of the array). Returns the position behind the brace, or nullptr when there is
-/// none in `text`. Looks at nothing but the text itself: quotes are not counted.
-const char* find_event_end(std::string_view text, const char* from, bool final);
+/// For damaged text: the first place where an event plainly ends, that is, a brace, a comma and a new event.
+/// Only where there is none, and no text follows (`final`), a brace and the end of the array: that looks much
+/// the same inside an event. Returns the position behind the brace, or nullptr. Looks at nothing but the
+/// text: quotes are not counted.
+const char* find_event_end(std::string_view text, bool final);
 
-/// For damaged text: the first place at or after `from` where an event plainly begins (`{"ph":`, `{"name":`,
-/// …); nullptr when there is none.
-const char* find_event_begin(std::string_view text, const char* from);
+/// For damaged text: the first place where an event plainly begins (`{"ph":`, `{"name":`, …), or nullptr.
+const char* find_event_begin(std::string_view text);
 
 /// True when the bracket at `position` ends an event array: the end of the text, `}` or a further member
 /// follows. Undecided (false, `need_text` set) when the text at hand ends too early.

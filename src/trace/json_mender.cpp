@@ -37,8 +37,6 @@ class Mender {
       if (is_blank(c)) {
         out_.push_back(' ');
         ++at_;
-      } else if (closed_) {
-        return false;
       } else if (!token(c)) {
         return false;
       }
@@ -48,7 +46,7 @@ class Mender {
 
  private:
   bool token(char c) {
-    if (open_.empty() && c != '{') return false;
+    if (open_.empty() && (closed_ || c != '{')) return false;
     switch (c) {
       case '{':
       case '[':
@@ -77,6 +75,10 @@ class Mender {
 
   bool close(char c) {
     if (open_.back() != (c == '}' ? '{' : '[')) return false;
+    if (open_.size() == 1 && skip_blank(at_ + 1) != text_.size()) {  // the object goes on: a brace too many
+      ++at_;
+      return true;
+    }
     if (last_ == ':') out_ += "null";
     if (last_ == ',') out_[last_at_] = ' ';
     open_.pop_back();

@@ -16,8 +16,9 @@ enum class BackslashQuote : std::uint8_t {
 
 /// Rewrites one object. Mended are: control characters in strings (a space), bytes that are no UTF-8
 /// (U+FFFD), escapes that are none (`\p` becomes `\\p`), quotes inside a string (one ends a string only when
-/// the JSON around it goes on behind it), nan and inf (null), missing values (null) and needless commas.
-/// False: beyond mending. Nesting costs one byte a level and no recursion.
+/// the JSON around it goes on behind it), nan and inf (null), missing values (null), needless commas and a
+/// brace that closes the object too early. False: beyond mending. Nesting costs one byte a level and no
+/// recursion.
 bool mend_json(std::string_view object, BackslashQuote style, std::string& out);
 
 }  // namespace ingot::trace

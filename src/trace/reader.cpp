@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trace/reader.h"
+
 #include <fmt/format.h>
 
-#include <memory>
+#include <exception>
 #include <new>
-#include <string>
 #include <utility>
 
-#include "base/byte_source.h"
-#include "ingot/trace.h"
 #include "trace/envelope.h"
 #include "trace/event_reader.h"
 #include "trace/text_window.h"
@@ -29,6 +28,20 @@ void summarise(Trace& trace) {
   }
 }
 
+/// Allocation is the one thing below that throws.
+template <class Open>
+Result<Trace> guarded(const std::string& name, Open&& open) {
+  try {
+    return open();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::out_of_memory, name + ": not enough memory for this trace"};
+  } catch (const std::exception& error) {
+    return Error{ErrorCode::internal, name + ": " + error.what()};
+  }
+}
+
+}  // namespace
+
 Result<Trace> read_source(std::unique_ptr<ByteSource> source, std::string name) {
   auto plain = inflate_if_gzip(std::move(source));
   if (!plain) return plain.error();
@@ -47,20 +60,6 @@ Result<Trace> read_source(std::unique_ptr<ByteSource> source, std::string name) 
   summarise(trace);
   return trace;
 }
-
-/// Allocation is the one thing below that throws.
-template <class Open>
-Result<Trace> guarded(const std::string& name, Open&& open) {
-  try {
-    return open();
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::out_of_memory, name + ": not enough memory for this trace"};
-  } catch (const std::exception& error) {
-    return Error{ErrorCode::internal, name + ": " + error.what()};
-  }
-}
-
-}  // namespace
 
 Result<Trace> read_file(const std::string& path) {
   return guarded(path, [&path]() -> Result<Trace> {
