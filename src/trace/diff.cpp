@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "base/demangle.h"
 #include "trace/context.h"
 
 namespace ingot {

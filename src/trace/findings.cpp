@@ -227,8 +227,9 @@ void split_k(const Inputs& in, Findings& out) {
           .saving_us = {},
           .action = "more tokens per call (batch), or a kernel that reduces inside its cluster"},
          "reduction kernel", [&](std::uint32_t activity) {
-           return in.context.trace.gpu.kind[activity] == ActivityKind::kernel &&
-                  in.context.names.of(in.context.trace.gpu.name[activity]).kind == KernelKind::gemm_helper;
+           if (in.context.trace.gpu.kind[activity] != ActivityKind::kernel) return false;
+           const KernelName& name = in.context.names.of(in.context.trace.gpu.name[activity]);
+           return name.kind == KernelKind::gemm_helper && name.short_name.starts_with("splitK");
          });
 }
 

@@ -3,7 +3,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "base/demangle.h"
 #include "trace/context.h"
 
 namespace ingot::trace {

@@ -48,7 +48,8 @@ Stage fused_stage(const KernelName& name, std::string_view full_name) {
   stage.kind = Stage::Kind::other;
   if (name.kind != KernelKind::pointwise) return stage;
   stage.activation = activation_of(name, full_name);
-  const bool multiplies = contains(name.fused, "mul");
+  // A product with a number scales; only one of two tensors can be a gate's.
+  const bool multiplies = contains(name.fused, "mul") && !contains(name.flags, "scalar");
   if (stage.activation.empty()) {
     if (name.fused.size() == 1 && multiplies) stage.kind = Stage::Kind::product;
     return stage;
@@ -121,9 +122,9 @@ class OperatorStages {
         break;
       case Role::product:
         stage.kind = Stage::Kind::product;
-        if (has_shapes && signature.size() > 1 && !is_same_size(signature)) {
+        if (has_shapes ? signature.size() > 1 && !is_same_size(signature) : is_scaling(activities)) {
           stage.kind = Stage::Kind::pointwise;
-          stage.scale = scalar(signature[1].concrete);
+          if (has_shapes) stage.scale = scalar(signature[1].concrete);
         }
         break;
       case Role::sum:
@@ -195,6 +196,11 @@ class OperatorStages {
     const std::string form =
         kernel == nullptr ? "" : activation_of(*kernel, name_of_only_kernel(trace_, activities));
     return form.starts_with("gelu") ? form : "gelu";
+  }
+
+  bool is_scaling(std::span<const std::uint32_t> activities) {
+    const KernelName* kernel = only_kernel(trace_, activities, names_);
+    return kernel != nullptr && contains(kernel->flags, "scalar");
   }
 
   static bool is_same_size(const Signature& signature) {
