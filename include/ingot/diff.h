@@ -15,6 +15,7 @@ namespace ingot {
 /// Something present on one side, with how often and how long (per region call where the region is shared).
 struct DiffCount {
   std::string name;
+  std::string short_name;              ///< decoded, for tables; operators: the name itself
   double before = 0, after = 0;        ///< per call
   double before_us = 0, after_us = 0;  ///< per call: CPU self time of operators, GPU time of kernels
 };
@@ -31,15 +32,15 @@ struct DiffRegion {
 /// Kernels that went and kernels that came in their place, matched by what they compute.
 struct DiffReplacement {
   std::vector<std::string> before, after;  ///< decoded short names, each once
-  std::string what;                        ///< "fused": fewer kernels, the operators are in the new one's name; "replaced"
+  std::string what;  ///< "fused": fewer kernels, the operators are in the new one's name; "replaced"
 };
 
 struct Diff {
   std::string before_file, after_file;
-  std::string basis;                        ///< the region counts are per call of; "trace" where the two share none
-  std::vector<DiffRegion> regions;          ///< regions both have
-  std::vector<DiffCount> ops_gone, ops_new; ///< operators on one side only
-  std::vector<DiffCount> kernels_identical; ///< byte-for-byte the same name on both sides
+  std::string basis;                ///< the region counts are per call of; "trace" where the two share none
+  std::vector<DiffRegion> regions;  ///< regions both have
+  std::vector<DiffCount> ops_gone, ops_new;  ///< operators on one side only
+  std::vector<DiffCount> kernels_identical;  ///< byte-for-byte the same name on both sides
   std::vector<DiffCount> kernels_gone, kernels_new;
   std::vector<DiffReplacement> replacements;
 };

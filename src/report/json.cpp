@@ -106,6 +106,7 @@ Json list(const std::vector<T>& values, Row row) {
 
 Json count(const DiffCount& c) {
   return {{"name", c.name},
+          {"short_name", c.short_name},
           {"before", rounded(c.before)},
           {"after", rounded(c.after)},
           {"before_us", rounded(c.before_us)},

@@ -248,7 +248,8 @@ void write_counts(Writer& w, std::string_view title, std::string_view what,
   const std::size_t shown = w.rows(counts.size(), 12);
   for (std::size_t i = 0; i < shown; ++i) {
     const DiffCount& c = counts[i];
-    table.add({c.name, per_call(c.before), per_call(c.after), us(c.before_us), us(c.after_us)});
+    table.add({c.name.size() > 60 ? c.short_name : c.name, per_call(c.before), per_call(c.after),
+               us(c.before_us), us(c.after_us)});
   }
   w.table(table);
   w.left_out(counts.size(), shown);

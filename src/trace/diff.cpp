@@ -73,7 +73,11 @@ Side collect(Context& context, const std::vector<Region>& regions, const std::st
 DiffCount count(const std::string& name, const Side& before, const Side& after,
                 const std::map<std::string, Sum, std::less<>> Side::*table) {
   DiffCount result;
-  result.name = name;
+  result.name = result.short_name = name;
+  for (const Side* side : {&before, &after}) {
+    if (const auto at = side->decoded.find(name); at != side->decoded.end())
+      result.short_name = at->second.short_name;
+  }
   if (const auto at = (before.*table).find(name); at != (before.*table).end()) {
     result.before = static_cast<double>(at->second.count) / before.calls;
     result.before_us = at->second.us / before.calls;
