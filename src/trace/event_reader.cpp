@@ -101,9 +101,12 @@ EventReader::Progress EventReader::resolve_event() {
   const char* const scan_end = closed ? all.data() + scan.length : nullptr;
   for (const char* const end : {plain_end, scan_end == plain_end ? nullptr : scan_end}) {
     if (end == nullptr) continue;
+    const std::uint64_t skipped = trace_.skipped_events;
     if (!mend_and_add({all.data(), static_cast<std::size_t>(end - all.data())})) continue;
-    // What stands between the end by the scan and the next plain event belongs to neither.
-    window_.consume_to(plain_end != nullptr && end < plain_end ? plain_end : end);
+    // Closed early and of no use: what stands before the next plain event is the rest of this one, no second
+    // fault.
+    const bool rest_is_lost = trace_.skipped_events != skipped && plain_end != nullptr && end < plain_end;
+    window_.consume_to(rest_is_lost ? plain_end : end);
     return Progress::done;
   }
   if (plain_end != nullptr || scan_end != nullptr) {
