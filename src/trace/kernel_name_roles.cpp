@@ -32,6 +32,7 @@ void read_activation(Context& c) {
 constexpr TokenRule kNcclTokens[] = {
     {"ncclDevKernel", Meaning::drop},
     {"ncclKernel", Meaning::drop},
+    {"t", Meaning::drop},  // of "int8_t"
     {"*", Meaning::flag},
 };
 void read_nccl(Context& c) {
@@ -64,7 +65,10 @@ constexpr Namespace kNamespaces[] = {
     {"moe::dev::", "tensorrt-llm"},
     {"ck_tile::", "ck"},
     {"ck::", "ck"},
+    {"_ZN7ck_tile", "ck"},  // mangled, where the name does not demangle
+    {"_ZN2ck", "ck"},
     {"aiter::", "aiter"},
+    {"_ZN5aiter", "aiter"},
     {"sgl_", "sglang"},
     {"deep_ep::", "deepep"},
     {"transformer_engine::", "transformer-engine"},
