@@ -106,8 +106,7 @@ constexpr Spelling kRunTypes[] = {
 };
 
 // How compilers print an unnamed namespace.
-constexpr std::string_view kUnnamed[] = {
-    "(anonymous namespace)::", "{anonymous}::", "<unnamed>::", "_GLOBAL__N__::"};
+constexpr std::string_view kUnnamed[] = {"(anonymous namespace)::", "{anonymous}::", "<unnamed>::"};
 
 std::size_t unnamed_at(std::string_view rest) {
   for (const std::string_view text : kUnnamed) {
@@ -215,6 +214,12 @@ std::vector<std::string_view> dtype_run(std::string_view text) {
     text.remove_prefix(row->text.size());
   }
   return out;
+}
+
+std::string_view dtype_at(std::string_view text, std::size_t begin) {
+  std::size_t end = begin;
+  while (end < text.size() && (is_identifier(text[end]) || text[end] == ':')) ++end;
+  return dtype_of(text.substr(begin, end - begin));
 }
 
 std::string_view first_floating_argument(std::string_view text) {

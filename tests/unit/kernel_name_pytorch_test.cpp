@@ -73,6 +73,7 @@ TEST(KernelName, AtenGeluForms) {
                  "aten pointwise | gelu_erf f32 | f32>f32 | gelu_erf |");
   EXPECT_THAT(decode(vectorized(gelu("'lambda'()"))).fused, ElementsAre("gelu_tanh"));
   EXPECT_THAT(decode(vectorized(gelu("'lambda0'()"))).fused, ElementsAre("gelu_erf"));
+  EXPECT_THAT(decode(vectorized("at::native::xpu::GeluErfFunctor<float>")).fused, ElementsAre("gelu_erf"));
   // Without a form argument there was only the exact one.
   EXPECT_THAT(decode(vectorized(lambda_of("GeluCUDAKernelImpl", "float"))).fused, ElementsAre("gelu_erf"));
   EXPECT_THAT(
@@ -127,7 +128,7 @@ TEST(KernelName, AtenOperatorsByTheirFunctionsName) {
   EXPECT_THAT(op("hardsigmoid_kernel").fused, ElementsAre("hardsigmoid"));
   EXPECT_THAT(op("neg_kernel_cuda").fused, ElementsAre("neg"));
   EXPECT_THAT(op("mse_backward_cuda_kernel").fused, ElementsAre("mse_backward"));
-  EXPECT_THAT(op("pow_tensor_scalar_kernel_impl").fused, ElementsAre("pow_tensor_scalar"));
+  EXPECT_THAT(op("pow_tensor_scalar_kernel_impl").fused, ElementsAre("pow"));
   EXPECT_EQ(op("neg_kernel_cuda").dtype, "bf16");
 }
 
@@ -171,6 +172,16 @@ TEST(KernelName, AtenOthers) {
       decode("void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, true, false>(int)")
           .short_name,
       "log_softmax");
+  // One kernel serves both norms; its last argument tells which.
+  EXPECT_EQ(
+      decode("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float, true>(int)")
+          .short_name,
+      "rms_norm");
+  expect_decodes(
+      "_ZN2at6native53_GLOBAL__N__1aa0d23f_20_layer_norm_kernel_cu_9c5ada8a28vectorized_layer_norm_"
+      "kernelIN3c104HalfEfEEviT0_"
+      "PKT_S8_S8_PS5_S9_PS6_",
+      "aten norm | layer_norm | f16> | layer_norm |");
   // Opaque bytes have no element type.
   expect_decodes(
       "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -19,7 +20,8 @@ void expect_sane(const std::string& name) {
   texts.insert(texts.end(), got.flags.begin(), got.flags.end());
   texts.insert(texts.end(), {got.family, got.arch, got.dtype, got.out_dtype, got.layout});
   for (const std::string& text : texts) {
-    for (const char c : text) EXPECT_TRUE(c >= ' ' && c <= '~') << name.substr(0, 100);
+    EXPECT_TRUE(std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; }))
+        << name.substr(0, 100);
   }
 }
 
