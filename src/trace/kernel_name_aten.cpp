@@ -29,6 +29,8 @@ constexpr Functor kFunctors[] = {
     {"GeluCUDAKernelImpl(at::TensorIteratorBase&)", "gelu_erf"},
     {"GeluCUDAKernelImpl(at::TensorIterator&)", "gelu_erf"},
     {"GeluCUDAKernelImpl", "gelu"},
+    {"GeluTanhFunctor", "gelu_tanh"},
+    {"GeluErfFunctor", "gelu_erf"},
     // relu runs as a clamp from below. The threshold kernel is its gradient (PyTorch before 1.10 ran both
     // with it), so
     // it is not called an activation.
@@ -46,9 +48,17 @@ constexpr Functor kFunctors[] = {
     {"CUDAFunctor_add", "add"},
     {"FillFunctor", "fill"},
     {"MulFunctor", "mul"},
+    {"MulScalarFunctor", "mul", "scalar"},
+    {"pow_tensor_scalar_kernel_impl", "pow", "scalar"},
+    {"pow_tensor_tensor_kernel", "pow"},
+    {"div_true_kernel_cuda", "div"},
     {"DivFunctor", "div"},
     {"CompareEqFunctor", "eq"},
-    {"CompareFunctor", "compare"},
+    {"CompareNEFunctor", "ne"},
+    {"CompareGTFunctor", "gt"},
+    {"CompareGEFunctor", "ge"},
+    {"CompareLTFunctor", "lt"},
+    {"CompareLEFunctor", "le"},
     {"BitwiseAndFunctor", "bitwise_and"},
     {"BitwiseOrFunctor", "bitwise_or"},
     {"and_kernel_cuda", "all"},
@@ -84,7 +94,7 @@ constexpr Functor kFunctors[] = {
 // An implementation's name is its operator's with one of these behind it, longest first.
 constexpr std::string_view kSuffixes[] = {
     "_kernel_cuda_impl", "_cuda_kernel_impl", "_kernel_cuda", "_cuda_kernel", "_kernel_impl", "_cuda_impl",
-    "CUDAKernelImpl",    "_kernel",           "_functor",     "Functor",      "_cuda",
+    "_cuda_out",         "CUDAKernelImpl",    "_kernel",      "_functor",     "Functor",      "_cuda",
 };
 // Machinery around the functor that ends like one.
 constexpr std::string_view kMachinery[] = {
@@ -214,6 +224,14 @@ void read_softmax(Context& c) {
   c.out.short_name = op;
 }
 
+// vectorized_layer_norm_kernel<input, accumulator, RMS instead?>
+void read_layer_norm(Context& c) {
+  const auto arguments = arguments_at(c.signature.template_args, 0);
+  c.out.dtype = first_floating_argument(c.signature.template_args);
+  c.out.short_name = arguments.size() > 2 && arguments[2] == "true" ? "rms_norm" : "layer_norm";
+  c.out.fused.push_back(c.out.short_name);
+}
+
 // Indices and raw bytes only: the element type is not in the name.
 void no_types(Context&) {}
 
@@ -243,8 +261,8 @@ constexpr Rule kRules[] = {
     {"~triu_tril_kernel", "aten", pointwise, "triu or tril", ""},
     {"~layer_norm_grad_input", "aten", norm, "layer_norm backward", "layer_norm_backward"},
     {"~GammaBetaBackward", "aten", norm, "layer_norm backward", "layer_norm_backward"},
-    {"~vectorized_layer_norm_kernel", "aten", norm, "layer_norm", "layer_norm"},
-    {"~LayerNormForward", "aten", norm, "layer_norm", "layer_norm"},
+    {"~vectorized_layer_norm_kernel", "aten", norm, "", "", read_layer_norm},
+    {"~LayerNormForward", "aten", norm, "", "", read_layer_norm},
     {"~RowwiseMoments", "aten", norm, "norm statistics", "moments"},
     {"~vectorized_rms_norm_kernel", "aten", norm, "rms_norm", "rms_norm"},
     {"~rms_norm_kernel", "aten", norm, "rms_norm", "rms_norm"},

@@ -187,6 +187,11 @@ void read_cublas(Context& c) {
   }
 }
 
+// sgemm_32x32x32_NN_vec: no architecture in front.
+void read_plain_gemm(Context& c) {
+  types_around_core(read_tokens(c.word, kCutlassTokens, c.out), c.out);
+}
+
 // sm80_xmma_gemm_f32f32_tf32f32_f32_…: stored input and output, multiplied and accumulated type, epilogue
 // type.
 void read_xmma(Context& c) {
@@ -261,9 +266,9 @@ void read_batched(Context& c) {
 void read_gemv(Context& c) {
   const std::string_view text = c.signature.full;
   for (std::size_t at = 0;
-       c.out.dtype.empty() && (at = text.find("cublasGemvTensor", at)) != std::string_view::npos; ++at) {
-    const std::size_t open = at + identifier_at(text, at).size();
-    if (open < text.size() && text[open] == '<') c.out.dtype = dtype_of(arguments_at(text, open + 1)[0]);
+       c.out.dtype.empty() && (at = text.find("cublasGemvTensor", at)) != std::string_view::npos;) {
+    at += identifier_at(text, at).size();
+    if (at < text.size() && text[at] == '<') c.out.dtype = dtype_at(text, at + 1);
   }
   if (c.out.dtype.empty()) c.out.dtype = first_floating_argument(c.signature.template_args);
   for (const std::string_view token : split(c.signature.base, '_')) {
@@ -378,6 +383,9 @@ constexpr Rule kRules[] = {
     {"=dot_kernel", "cublas", KernelKind::gemm, "dot", "", read_gemv},
     {"=reduce_1Block_kernel", "cublas", KernelKind::gemm_helper, "dot reduce", "", no_types},
     {"~sgemm_largek", "cublas", KernelKind::gemm, "sgemm large k", "", read_gemv},
+    {"^sgemm_", "cublas", KernelKind::gemm, "", "", read_plain_gemm},
+    {"^dgemm_", "cublas", KernelKind::gemm, "", "", read_plain_gemm},
+    {"^hgemm_", "cublas", KernelKind::gemm, "", "", read_plain_gemm},
     {"~axpy_kernel", "cublas", KernelKind::pointwise, "axpy"},
     {"~scal_kernel", "cublas", KernelKind::pointwise, "scal"},
     {"^bmm_", "tensorrt-llm", KernelKind::gemm, "", "", read_batched},

@@ -1,80 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/kernel_name_text.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
-#include <memory>
 
 #include "ingot/kernel_name.h"
 
-namespace ingot::trace {
-namespace {
-
-// A back reference can double what came before it, so a short hostile name could demangle to gigabytes. Every
-// reference but S_ (always a plain prefix) is counted; text can at most triple for every three of them
-// (3^(n/3) is the largest product of numbers that sum to n).
-bool demangles_small(std::string_view mangled) {
-  constexpr double kMaxText = 8e6;
-  double size = static_cast<double>(mangled.size());
-  double plain = 1;
-  for (std::size_t i = 0; i + 1 < mangled.size(); ++i) {
-    const char next = mangled[i + 1];
-    const bool reference = (mangled[i] == 'S' || mangled[i] == 'T') &&
-                           (next == '_' || (next >= '0' && next <= '9') || (next >= 'A' && next <= 'Z'));
-    if (!reference) continue;
-    if (mangled[i] == 'S' && next == '_') {
-      plain += 1;
-    } else {
-      size *= 1.45;  // > 3^(1/3)
-    }
-    if (size * plain > kMaxText) return false;
-  }
-  return true;
-}
-
-// The demangler of GCC 12 reads the newer codes for 16-bit floats as something else, so they are swapped for
-// codes that it knows: _Float16 for half, and decimal64, which no kernel has, for __bf16.
-std::string with_old_type_codes(std::string_view mangled) {
-  std::string out;
-  out.reserve(mangled.size());
-  for (std::size_t i = 0; i < mangled.size();) {
-    if (mangled.substr(i).starts_with("DF16b")) {
-      out += "Dd";
-      i += 5;
-    } else if (mangled.substr(i).starts_with("DF16_")) {
-      out += "Dh";
-      i += 5;
-    } else {
-      out += mangled[i++];
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
-std::string demangle(std::string_view name) {
-  constexpr std::size_t kMaxMangled = 16 * 1024;
-  // ROCm appends ".kd" to a kernel's descriptor and "[clone .kd]" once demangled.
-  if (name.ends_with(".kd")) name.remove_suffix(3);
-  if (name.ends_with(" [clone .kd]")) name.remove_suffix(12);
-  if (!name.starts_with("_Z") || name.size() > kMaxMangled || !demangles_small(name))
-    return std::string(name);
-  if (name.find('\0') != std::string_view::npos) return std::string(name);
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(with_old_type_codes(name).c_str(), nullptr, nullptr, &status), &std::free);
-  if (status != 0 || text == nullptr) return std::string(name);
-  std::string out(text.get());
-  for (std::size_t at = 0; (at = out.find("decimal64", at)) != std::string::npos;)
-    out.replace(at, 9, "__bf16");
-  return out;
-}
-
-namespace names {
+namespace ingot::trace::names {
 namespace {
 
 struct Spelling {
@@ -174,8 +106,7 @@ constexpr Spelling kRunTypes[] = {
 };
 
 // How compilers print an unnamed namespace.
-constexpr std::string_view kUnnamed[] = {
-    "(anonymous namespace)::", "{anonymous}::", "<unnamed>::", "_GLOBAL__N__::"};
+constexpr std::string_view kUnnamed[] = {"(anonymous namespace)::", "{anonymous}::", "<unnamed>::"};
 
 std::size_t unnamed_at(std::string_view rest) {
   for (const std::string_view text : kUnnamed) {
@@ -285,6 +216,12 @@ std::vector<std::string_view> dtype_run(std::string_view text) {
   return out;
 }
 
+std::string_view dtype_at(std::string_view text, std::size_t begin) {
+  std::size_t end = begin;
+  while (end < text.size() && (is_identifier(text[end]) || text[end] == ':')) ++end;
+  return dtype_of(text.substr(begin, end - begin));
+}
+
 std::string_view first_floating_argument(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (i != 0 && std::string_view("<,( ").find(text[i - 1]) == std::string_view::npos) continue;
@@ -378,5 +315,4 @@ std::string shorten(std::string_view text, std::size_t columns) {
   return std::string(text.substr(0, columns - 1)) + '~';
 }
 
-}  // namespace names
-}  // namespace ingot::trace
+}  // namespace ingot::trace::names

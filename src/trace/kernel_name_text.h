@@ -14,7 +14,7 @@ namespace ingot::trace::names {
 
 /// A name as the tables see it: demangled, at most kMaxName bytes, printable ASCII only (anything else
 /// becomes '?').
-inline constexpr std::size_t kMaxName = 64 * 1024;
+inline constexpr std::size_t kMaxName = 65536;
 std::string clean(std::string_view name);
 
 /// The parts of a C++ function signature; for a plain name, head is the whole text.
@@ -45,6 +45,9 @@ std::vector<std::string_view> dtype_run(std::string_view text);
 
 /// The first floating element type standing as a template or function argument, "" for none.
 std::string_view first_floating_argument(std::string_view text);
+
+/// The element type spelled at `begin` ("c10::Half", up to whatever ends it), "" when it is none.
+std::string_view dtype_at(std::string_view text, std::size_t begin);
 
 bool is_identifier(char c);
 bool contains(std::string_view text, std::string_view part);
