@@ -26,7 +26,7 @@ def run(title, *command, quiet=False):
     if quiet and result.returncode != 0:
         print(result.stdout)
     status = result.returncode
-    print(f"== {title}: {'ok' if status == 0 else 'FAILED'}, {time.monotonic() - start:.0f} s", flush=True)
+    print(f"== {title}: {'ok' if status == 0 else 'FAILED'}, {time.monotonic() - start:.0f} s")
     return status == 0
 
 
@@ -60,6 +60,7 @@ def test_preset(preset, may_be_empty):
 
 
 def main():
+    sys.stdout.reconfigure(line_buffering=True)  # in order with what the commands print, in a log too
     total = Counter()
     for preset, may_be_empty in PRESETS:
         counts = test_preset(preset, may_be_empty)
