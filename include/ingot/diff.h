@@ -31,15 +31,15 @@ struct DiffRegion {
 /// Kernels that went and kernels that came in their place, matched by what they compute.
 struct DiffReplacement {
   std::vector<std::string> before, after;  ///< decoded short names, each once
-  std::string what;                        ///< "fused": fewer kernels, the operators are in the new one's name; "replaced"
+  std::string what;  ///< "fused": fewer kernels, the operators are in the new one's name; "replaced"
 };
 
 struct Diff {
   std::string before_file, after_file;
-  std::string basis;                        ///< the region counts are per call of; "trace" where the two share none
-  std::vector<DiffRegion> regions;          ///< regions both have
-  std::vector<DiffCount> ops_gone, ops_new; ///< operators on one side only
-  std::vector<DiffCount> kernels_identical; ///< byte-for-byte the same name on both sides
+  std::string basis;                ///< the region counts are per call of; "trace" where the two share none
+  std::vector<DiffRegion> regions;  ///< regions both have
+  std::vector<DiffCount> ops_gone, ops_new;  ///< operators on one side only
+  std::vector<DiffCount> kernels_identical;  ///< byte-for-byte the same name on both sides
   std::vector<DiffCount> kernels_gone, kernels_new;
   std::vector<DiffReplacement> replacements;
 };
