@@ -7,6 +7,10 @@ PREFIX  ?= /usr/local
 LAUNCH  := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 FORMAT  := git ls-files -z --cached --others --exclude-standard -- '*.cpp' '*.h' '*.cuh' '*.cu'
 
+# A second checkout on the same machine compiles nothing that the first has compiled.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+
 .DEFAULT_GOAL := help
 .PHONY: help setup build run test bench lint format install clean
 

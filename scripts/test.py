@@ -26,7 +26,7 @@ def run(title, *command, quiet=False):
     if quiet and result.returncode != 0:
         print(result.stdout)
     status = result.returncode
-    print(f"== {title}: {'ok' if status == 0 else 'FAILED'}, {time.monotonic() - start:.0f} s", flush=True)
+    print(f"== {title}: {'ok' if status == 0 else 'FAILED'}, {time.monotonic() - start:.0f} s")
     return status == 0
 
 
@@ -45,6 +45,19 @@ def tally(report):
     return counts
 
 
+def settle(ok, counts, may_be_empty):
+    """The counts of a preset, with a failure added where ctest failed as a whole or had nothing to run."""
+    counts = Counter(counts)
+    if (ok and not may_be_empty and counts["passed"] == 0) or (not ok and counts["failed"] == 0):
+        counts["failed"] += 1
+    return +counts
+
+
+def closing_line(total):
+    skipped = f", {total['skipped']} skipped" if total["skipped"] else ""
+    return f"{total['passed']} passed, {total['failed']} failed{skipped}"
+
+
 def test_preset(preset, may_be_empty):
     launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     if not (run(f"{preset}: configure", "cmake", "--preset", preset, *launcher, quiet=True)
@@ -53,22 +66,19 @@ def test_preset(preset, may_be_empty):
     report = ROOT / "build" / preset / "junit.xml"
     report.unlink(missing_ok=True)
     ok = run(f"{preset}: test", "ctest", "--preset", preset, "-j", str(os.cpu_count()), "--output-junit", report)
-    counts = tally(report) if report.exists() else Counter()
-    if (ok and not may_be_empty and counts["passed"] == 0) or (not ok and counts["failed"] == 0):
-        counts["failed"] += 1
-    return counts
+    return settle(ok, tally(report) if report.exists() else Counter(), may_be_empty)
 
 
 def main():
+    sys.stdout.reconfigure(line_buffering=True)  # in order with what the commands print, in a log too
     total = Counter()
     for preset, may_be_empty in PRESETS:
         counts = test_preset(preset, may_be_empty)
-        print(f"== {preset}: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+        print(f"== {preset}: {closing_line(counts)}")
         total += counts
     lint_ok = run("lint", sys.executable, ROOT / "tests" / "lint" / "lint.py")
     total["passed" if lint_ok else "failed"] += 1
-    skipped = f", {total['skipped']} skipped" if total["skipped"] else ""
-    print(f"{total['passed']} passed, {total['failed']} failed{skipped}")
+    print(closing_line(total))
     return 1 if total["failed"] else 0
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Results as text for people and as JSON for programs. Every function returns the whole document; none prints.
+// Results as text for people and as JSON for programs. Every function returns the whole document; none
+// prints.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ run(${CMAKE_COMMAND} --build ${WORK}/build)
 
 execute_process(COMMAND ${WORK}/build/consumer ${TRACE}
   RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-set(expected "2 strings\n")
+set(expected "15 kernels\n")  # events of category "kernel" in the trace: 3 calls of 5
 if(NOT status EQUAL 0 OR NOT output STREQUAL expected)
   message(FATAL_ERROR "the consumer returned ${status} and printed '${output}', expected '${expected}'")
 endif()

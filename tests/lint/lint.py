@@ -8,6 +8,7 @@ header it includes, or the configuration changes.
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -37,8 +38,7 @@ def check_rules():
 
 def project_headers(entry):
     """Files of this project that a compile command reads, by the compiler's own account; None if it fails."""
-    words = entry["command"].split()
-    words = words[next(i for i, word in enumerate(words) if "clang" in word or "++" in word):]
+    words = shlex.split(entry["command"])
     command = [word for word in words if word != "-c"]
     output = command.index("-o")
     del command[output:output + 2]
@@ -89,10 +89,11 @@ def check_tidy():
 
 
 def main():
+    sys.stdout.reconfigure(line_buffering=True)
     ok = True
     for name, check in (("format", check_format), ("rules", check_rules), ("static analysis", check_tidy)):
         passed = check()
-        print(f"lint: {name}: {'ok' if passed else 'FAILED'}", flush=True)
+        print(f"lint: {name}: {'ok' if passed else 'FAILED'}")
         ok &= passed
     return 0 if ok else 1
 

@@ -73,6 +73,10 @@ MARKS = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 ISSUE_NUMBERS = re.compile(r"\bissues?\s+#?\d", re.I)
 MACHINE_PATHS = re.compile(r"(?<![\w./$}*>-])/(?:wo" r"rk|ro" r"ot|ho" r"me|t" r"mp)/")
 
+# In a document, `src/trace/NAME.cpp` or `tests/*.h` is a pattern; the folder before the open part must exist.
+QUOTED_PATH = re.compile(r"`((?:src|include|kernels|arch|bindings|tests|bench|examples|docs|scripts|cmake)/[^`\s]*)`")
+OPEN_PART = re.compile(r"[*{<…]|(?:^|_)[A-Z]{4,}(?:[_.]|$)")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 # One alternative a token, so that a quote inside a comment or a slash inside a string is not taken for a start.
 NOT_CODE = re.compile(
@@ -149,6 +153,17 @@ def check_text(text):
             yield line_of(text, match.start()), f"{what}: {match[0]}"
 
 
+def check_quoted_paths(root, text):
+    for match in QUOTED_PATH.finditer(text):
+        path = Path()
+        for part in match[1].rstrip("/").split("/"):
+            if OPEN_PART.search(part):
+                break
+            path /= part
+        if not (root / path).exists():
+            yield line_of(text, match.start()), f"no such path: {match[1]}"
+
+
 def check_source(text):
     if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(text.split("\n", 2)[:2]):
         yield 1, "no SPDX line at the top"
@@ -175,6 +190,8 @@ def check(root):
             continue
         text = path.read_text(encoding="utf-8", errors="replace")
         found = list(check_text(text))
+        if path.suffix == ".md":
+            found += check_quoted_paths(root, text)
         if is_source:
             found += check_source(text)
             if warning := long_file(name, text):

@@ -107,6 +107,12 @@ class Rules(unittest.TestCase):
         for text in ("the working set", "https://example.org/work/x", "mkdtemp XXXXXX", "${prefix}/work/x", "a/tmp/b"):
             self.expect_clean("src/base/a.cpp", f"// {text}\n")
 
+    def test_documents_name_paths_that_exist(self):
+        text = ("`src/base/a.cpp` `src/base/` `src/base/NAME.cpp` `src/base/*.h` `include/ingot/…` `tests/NAME_fuzz.cpp`\n"
+                "`src/gone/a.cpp`\n`src/base/b.cpp`\n`src/gone/NAME.cpp`\n")
+        files = {"README.md": text, "src/base/a.cpp": SPDX, "include/ingot/a.h": SPDX, "tests/a.h": SPDX}
+        self.assertEqual(self.found(files)[0], [("README.md", 2), ("README.md", 3), ("README.md", 4)])
+
     def test_data_recorded_elsewhere_is_not_read(self):
         text = "FIX" "ME\n"
         self.assertEqual(self.found({"tests/data/a.json": text, "tests/fuzz/corpus/trace/a.json": text}), ([], []))
