@@ -45,7 +45,8 @@ struct Diff {
   std::vector<DiffReplacement> replacements;
 };
 
-/// Compares two traces. Cannot fail: traces with nothing in common give a Diff that says so.
-Diff diff(const trace::Trace& before, const trace::Trace& after);
+/// Compares two traces; traces with nothing in common give a Diff that says so. Fails with out_of_memory
+/// only.
+Result<Diff> diff(const trace::Trace& before, const trace::Trace& after);
 
 }  // namespace ingot

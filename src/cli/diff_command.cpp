@@ -23,11 +23,12 @@ Result<int> run(const Options& options) {
   if (!before) return before.error();
   Result<trace::Trace> after = trace::read_file(options.after);
   if (!after) return after.error();
-  const Diff changes = diff(*before, *after);
+  const Result<Diff> changes = diff(*before, *after);
+  if (!changes) return changes.error();
   const std::string document =
       options.json
-          ? report::json(changes)
-          : report::text(changes, {.color = color_output(), .width = output_width(), .all = options.all});
+          ? report::json(*changes)
+          : report::text(*changes, {.color = color_output(), .width = output_width(), .all = options.all});
   if (Result<void> printed = print(document); !printed) return printed.error();
   return 0;
 }

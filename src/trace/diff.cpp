@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <set>
 
 #include "trace/context.h"
@@ -123,7 +124,9 @@ void pair_replacements(const Side& before, const Side& after, Diff& diff) {
 
 }  // namespace trace
 
-Diff diff(const trace::Trace& before, const trace::Trace& after) {
+namespace {
+
+Diff diff_traces(const trace::Trace& before, const trace::Trace& after) {
   trace::Context b(before);
   trace::Context a(after);
   trace::group_kernels(b);
@@ -182,6 +185,17 @@ Diff diff(const trace::Trace& before, const trace::Trace& after) {
   }
   trace::pair_replacements(old_side, new_side, result);
   return result;
+}
+
+}  // namespace
+
+Result<Diff> diff(const trace::Trace& before, const trace::Trace& after) {
+  try {
+    return diff_traces(before, after);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::out_of_memory,
+                 "not enough memory to compare " + before.file + " with " + after.file};
+  }
 }
 
 }  // namespace ingot

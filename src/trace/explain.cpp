@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 
 #include "trace/context.h"
 
@@ -98,7 +99,9 @@ std::vector<ZeroLaunchOp> zero_launch_ops(const Context& context, const std::vec
 
 }  // namespace trace
 
-Result<Explanation> explain(const trace::Trace& trace, const ExplainOptions& options) {
+namespace {
+
+Result<Explanation> explain_trace(const trace::Trace& trace, const ExplainOptions& options) {
   trace::Context context(trace);
   Explanation result;
   result.file = trace.file;
@@ -132,6 +135,16 @@ Result<Explanation> explain(const trace::Trace& trace, const ExplainOptions& opt
     result.expectation = *std::move(expectation);
   }
   return result;
+}
+
+}  // namespace
+
+Result<Explanation> explain(const trace::Trace& trace, const ExplainOptions& options) {
+  try {
+    return explain_trace(trace, options);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::out_of_memory, "not enough memory to explain " + trace.file};
+  }
 }
 
 }  // namespace ingot

@@ -44,7 +44,8 @@ TEST(Report, ExplainJson) {
 }
 
 TEST(Report, Diff) {
-  const Diff d = diff(recorded("geglu_64x128x768x3072_eager"), recorded("geglu_64x128x768x3072_compile"));
+  const Diff d =
+      diff(recorded("geglu_64x128x768x3072_eager"), recorded("geglu_64x128x768x3072_compile")).value();
   EXPECT_TRUE(golden_matches(report::text(d, {.color = false, .width = 120, .all = false}),
                              "geglu_eager_compile_diff.txt"));
   EXPECT_TRUE(golden_matches(report::json(d), "geglu_eager_compile_diff.json"));
