@@ -132,20 +132,20 @@ void write_regions(Writer& w, const Explanation& e) {
 
 void write_mlps(Writer& w, const Explanation& e) {
   if (e.mlps.empty()) return;
-  w.heading("MLPs", "per call; MB now and when fused; us now and a roofline estimate when fused");
+  w.heading("MLPs",
+            "per call: GPU time now and a roofline estimate when fused, memory traffic now and when fused");
   TextTable table({{"tokens"},
-                   {"dim"},
-                   {"hidden"},
+                   {"dim → hidden"},
                    {"activation", Align::left},
                    {"bias"},
                    {"type"},
                    {"calls"},
                    {"kernels"},
                    {"us now"},
-                   {"us fused"},
+                   {"fused"},
                    {"MB now"},
-                   {"MB fused"},
-                   {"evidence"},
+                   {"fused"},
+                   {"by", Align::left},
                    {"region", Align::left}});
   for (const MlpRow& m : e.mlps) {
     std::string form = m.activation;
@@ -153,9 +153,10 @@ void write_mlps(Writer& w, const Explanation& e) {
     std::string kernels = m.kernels_per_call ? per_call(*m.kernels_per_call) : "-";
     if (m.memsets_per_call + m.memcpys_per_call > 0)
       kernels += fmt::format("+{}", per_call(m.memsets_per_call + m.memcpys_per_call));
-    table.add({or_dash(m.tokens), or_dash(m.dim), or_dash(m.hidden), form,
-               m.bias ? (*m.bias ? "yes" : "no") : "-", m.dtype.value_or("-"), fmt::format("{}", m.calls),
-               kernels, m.gpu_us_per_call ? us(*m.gpu_us_per_call) : "-",
+    const std::string widths = m.dim && m.hidden ? fmt::format("{} → {}", *m.dim, *m.hidden) : "-";
+    table.add({or_dash(m.tokens), widths, form, m.bias ? (*m.bias ? "yes" : "no") : "-",
+               m.dtype.value_or("-"), fmt::format("{}", m.calls), kernels,
+               m.gpu_us_per_call ? us(*m.gpu_us_per_call) : "-",
                m.fused_us_estimate ? us(*m.fused_us_estimate) : "-", megabytes(m.bytes_per_call),
                megabytes(m.fused_bytes_per_call), m.evidence, m.region.value_or("-")});
   }
