@@ -77,7 +77,7 @@ std::string label(Context& context, std::uint32_t activity) {
   if (name.kind == KernelKind::gemm || group.gemm) return "linear";
   if (name.kind == KernelKind::attention) return "attention";
   if (name.fused.size() > 1) return fmt::format("{}", fmt::join(name.fused, "+"));
-  const std::string activation = activation_of(name, context.trace.strings[group.name]);
+  std::string activation = activation_of(name, context.trace.strings[group.name]);
   if (!activation.empty()) return activation;
   std::string_view op = context.op_name(group.op);
   if (op.starts_with("aten::")) {
@@ -112,6 +112,7 @@ Result<Expectation> check_expectation(Context& context, const std::string& text,
   }
   if (region == nullptr && !parsed->region.empty()) {
     std::vector<std::string> names;
+    names.reserve(regions.size());
     for (const Region& candidate : regions) names.push_back(candidate.name);
     return Error{ErrorCode::invalid_argument,
                  fmt::format("--expect names the region \"{}\", the trace has: {}", parsed->region,
