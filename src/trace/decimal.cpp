@@ -11,9 +11,6 @@ namespace {
 
 constexpr std::int64_t largest_ns = std::int64_t{1} << 62;
 
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -95,6 +92,17 @@ std::uint64_t hash_text(std::string_view text) {
   return hash == no_id ? hash - 1 : hash;
 }
 
+/// Digits alone, few enough not to overflow. Nothing: take the long way.
+std::optional<std::uint64_t> plain_digits(std::string_view text) {
+  if (text.empty() || text.size() > 18) return std::nullopt;
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (!is_digit(c)) return std::nullopt;
+    value = value * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return value;
+}
+
 /// What a trace writes nearly always: digits alone, or digits, a point and three more. Nothing: take the long
 /// way.
 std::optional<std::int64_t> plain_microseconds(std::string_view text) {
@@ -113,16 +121,6 @@ std::optional<std::int64_t> plain_microseconds(std::string_view text) {
 
 }  // namespace
 
-std::string_view bare(std::string_view token) {
-  while (!token.empty() && is_space(token.front())) token.remove_prefix(1);
-  while (!token.empty() && is_space(token.back())) token.remove_suffix(1);
-  if (token.size() >= 2 && token.front() == '"' && token.back() == '"') {
-    token.remove_prefix(1);
-    token.remove_suffix(1);
-  }
-  return token;
-}
-
 std::optional<std::int64_t> microseconds_to_ns(std::string_view token) {
   const std::string_view text = bare(token);
   if (const auto quick = plain_microseconds(text)) return quick;
@@ -136,13 +134,17 @@ std::optional<std::int64_t> microseconds_to_ns(std::string_view token) {
 }
 
 std::optional<std::uint64_t> parse_unsigned(std::string_view token) {
-  const auto decimal = take_apart(bare(token));
+  const std::string_view text = bare(token);
+  if (const auto quick = plain_digits(text)) return quick;
+  const auto decimal = take_apart(text);
   if (!decimal || !is_integer(*decimal) || (decimal->negative && decimal->count != 0)) return std::nullopt;
   return to_integer(*decimal);
 }
 
 std::optional<std::int64_t> parse_signed(std::string_view token) {
-  const auto decimal = take_apart(bare(token));
+  const std::string_view text = bare(token);
+  if (const auto quick = plain_digits(text)) return static_cast<std::int64_t>(*quick);
+  const auto decimal = take_apart(text);
   if (!decimal || !is_integer(*decimal)) return std::nullopt;
   const auto magnitude = to_integer(*decimal);
   if (!magnitude || *magnitude > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
@@ -152,10 +154,7 @@ std::optional<std::int64_t> parse_signed(std::string_view token) {
 
 std::uint64_t parse_id(std::string_view token) {
   const std::string_view text = bare(token);
-  std::uint64_t quick = 0;
-  std::size_t at = 0;
-  while (at < text.size() && is_digit(text[at])) quick = quick * 10 + static_cast<unsigned>(text[at++] - '0');
-  if (at == text.size() && at != 0 && at <= 19) return quick;
+  if (const auto quick = plain_digits(text)) return *quick;
   if (text.empty() || text == "-1" || text == "null") return no_id;
   // 2^64 - 1 is -1 written by an unsigned field: it falls together with no_id on purpose.
   if (const auto value = parse_unsigned(text)) return *value;

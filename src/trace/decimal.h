@@ -25,6 +25,15 @@ std::optional<std::uint64_t> parse_unsigned(std::string_view token);
 std::optional<std::int64_t> parse_signed(std::string_view token);
 
 /// The text without surrounding white space and one pair of quotes.
-std::string_view bare(std::string_view token);
+inline std::string_view bare(std::string_view token) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (!token.empty() && is_space(token.front())) token.remove_prefix(1);
+  while (!token.empty() && is_space(token.back())) token.remove_suffix(1);
+  if (token.size() >= 2 && token.front() == '"' && token.back() == '"') {
+    token.remove_prefix(1);
+    token.remove_suffix(1);
+  }
+  return token;
+}
 
 }  // namespace ingot::trace

@@ -53,40 +53,68 @@ struct FieldKey {
   Field field;
 };
 
-/// Looks keys up by their first eight bytes, closing quote included: one load and a few compares a key.
+/// Looks keys up without knowing their length: by first letter, then by their first sixteen bytes with the
+/// closing quote. Most keys of an event are of no interest, and most of those are turned down by one load and
+/// one compare.
 template <std::size_t N>
 class KeyTable {
  public:
   constexpr explicit KeyTable(const FieldKey (&keys)[N]) {
-    for (std::size_t i = 0; i < N; ++i) {
-      keys_[i] = keys[i];
-      std::array<char, 8> word{}, mask{};
-      for (std::size_t at = 0; at < word.size() && at <= keys[i].text.size(); ++at) {
-        word[at] = at < keys[i].text.size() ? keys[i].text[at] : '"';
-        mask[at] = '\xff';
+    std::size_t filled = 0;
+    for (std::size_t letter = 0; letter < letters; ++letter) {
+      first_[letter] = static_cast<std::uint8_t>(filled);
+      for (const FieldKey& key : keys) {
+        if (bucket(key.text[0]) == letter) entries_[filled++] = Entry(key);
       }
-      words_[i] = std::bit_cast<std::uint64_t>(word);
-      masks_[i] = std::bit_cast<std::uint64_t>(mask);
     }
+    first_[letters] = static_cast<std::uint8_t>(filled);
   }
 
-  /// `raw` points at the first character of a key inside its quotes; eight bytes must be readable.
+  /// `raw` points at the first character of a key inside its quotes; sixteen bytes must be readable.
   Field find(const char* raw) const {
-    std::uint64_t word;
-    std::memcpy(&word, raw, sizeof word);
-    for (std::size_t i = 0; i < N; ++i) {
-      if ((word & masks_[i]) != words_[i]) continue;
-      const std::string_view text = keys_[i].text;
-      if (text.size() < sizeof word) return keys_[i].field;
-      if (std::memcmp(raw + 8, text.data() + 8, text.size() - 8) == 0 && raw[text.size()] == '"')
-        return keys_[i].field;
+    const std::size_t letter = bucket(*raw);
+    for (std::size_t i = first_[letter]; i != first_[letter + 1]; ++i) {
+      const Entry& entry = entries_[i];
+      std::uint64_t head = 0, tail = 0;
+      std::memcpy(&head, raw, sizeof head);
+      std::memcpy(&tail, raw + sizeof head, sizeof tail);
+      if (((head ^ entry.head) & entry.head_mask) != 0 || ((tail ^ entry.tail) & entry.tail_mask) != 0)
+        continue;
+      const std::string_view text = entry.key.text;
+      if (text.size() < 16) return entry.key.field;
+      if (std::memcmp(raw + 16, text.data() + 16, text.size() - 16) == 0 && raw[text.size()] == '"')
+        return entry.key.field;
     }
     return Field::unknown;
   }
 
  private:
-  std::array<std::uint64_t, N> words_{}, masks_{};
-  std::array<FieldKey, N> keys_{};
+  static constexpr std::size_t letters = 32;
+  static constexpr std::size_t bucket(char c) { return static_cast<unsigned char>(c) % letters; }
+
+  struct Entry {
+    constexpr Entry() = default;
+    constexpr explicit Entry(const FieldKey& from)
+        : head(word(from.text, 0, false)),
+          head_mask(word(from.text, 0, true)),
+          tail(word(from.text, 8, false)),
+          tail_mask(word(from.text, 8, true)),
+          key(from) {}
+    std::uint64_t head = 0, head_mask = 0, tail = 0, tail_mask = 0;
+    FieldKey key{{}, Field::unknown};
+  };
+
+  /// Eight bytes of a key from `from` on, its closing quote included; or which of them count.
+  static constexpr std::uint64_t word(std::string_view text, std::size_t from, bool mask) {
+    std::array<char, 8> bytes{};
+    for (std::size_t i = 0; i < bytes.size() && from + i <= text.size(); ++i) {
+      bytes[i] = mask ? '\xff' : from + i < text.size() ? text[from + i] : '"';
+    }
+    return std::bit_cast<std::uint64_t>(bytes);
+  }
+
+  std::array<Entry, N> entries_{};
+  std::array<std::uint8_t, letters + 1> first_{};
 };
 
 }  // namespace ingot::trace

@@ -21,6 +21,11 @@ constexpr std::size_t doubtful_event = 1024 * 1024;
 constexpr std::size_t longest_event = 8 * 1024 * 1024;
 constexpr std::size_t boundary_bytes = 256;  // kept while searching: what an event's first key may need
 
+bool comma_follows(const char* at, const char* end) {
+  while (at != end && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')) ++at;
+  return at != end && *at == ',';
+}
+
 }  // namespace
 
 EventReader::EventReader(TextWindow& window, Trace& trace)
@@ -103,9 +108,10 @@ EventReader::Progress EventReader::resolve_event() {
     if (end == nullptr) continue;
     const std::uint64_t skipped = trace_.skipped_events;
     if (!mend_and_add({all.data(), static_cast<std::size_t>(end - all.data())})) continue;
-    // Closed early and of no use: what stands before the next plain event is the rest of this one, no second
-    // fault.
-    const bool rest_is_lost = trace_.skipped_events != skipped && plain_end != nullptr && end < plain_end;
+    // Closed early: what stands before the next plain event is the rest of this one, no second fault. A comma
+    // says that it is not, unless the event was of no use without its rest.
+    const bool early = plain_end != nullptr && end < plain_end;
+    const bool rest_is_lost = early && (trace_.skipped_events != skipped || !comma_follows(end, plain_end));
     window_.consume_to(rest_is_lost ? plain_end : end);
     return Progress::done;
   }

@@ -35,28 +35,28 @@ ObjectScan scan_object_with(std::string_view text) {
     const std::uint64_t in_string = prefix_xor(quotes) ^ in_string_carry;
     in_string_carry = std::uint64_t{0} - (in_string >> 63);
 
-    const std::uint64_t opens = m.opens & ~in_string & valid;
-    std::uint64_t closes = m.closes & ~in_string & valid;
+    const std::uint64_t opens = m.opens & ~in_string;
+    std::uint64_t braces = (opens | (m.closes & ~in_string)) & valid;
     std::uint64_t usable = valid;  // what stands before the object's end
     std::size_t length = 0;
-    std::uint64_t counted = 0;  // bytes whose opening braces are in `depth`
-    while (closes != 0) {
-      const std::uint64_t upto = closes ^ (closes - 1);  // the lowest closing brace and everything before it
-      depth += static_cast<unsigned>(std::popcount(opens & upto & ~counted));
-      counted = upto;
-      if (--depth == 0) {
-        usable = upto;
-        length = base + static_cast<std::size_t>(std::countr_zero(closes)) + 1;
+    for (; braces != 0; braces &= braces - 1) {
+      const std::uint64_t lowest = braces & (~braces + 1);
+      if ((opens & lowest) != 0) {
+        ++depth;
+      } else if (--depth == 0) {
+        usable &= lowest | (lowest - 1);
+        length = base + static_cast<std::size_t>(std::countr_zero(lowest)) + 1;
         break;
       }
-      closes &= closes - 1;
     }
     if ((m.newlines & in_string & usable) != 0) return {State::suspect, 0};
     if (length != 0) return {State::closed, length};
-    depth += static_cast<unsigned>(std::popcount(opens & ~counted));
   }
   return {State::open, 0};
 }
+
+/// Text that a brace, the first key of an event and its colon may take, laid out generously.
+constexpr std::size_t event_key_room = 256;
 
 /// Keys an event may begin with, in any writer's order.
 constexpr std::array<std::string_view, 11> event_keys = {"ph",  "cat",  "name", "pid", "tid", "ts",
@@ -155,11 +155,18 @@ void split_events(std::string_view text, bool final, std::size_t most_events, st
     if (object.state == ObjectScan::State::open) return stop(Stop::need_text, at);
     if (object.state == ObjectScan::State::suspect) return stop(Stop::suspect, at);
     const char* const behind = at + object.length;
-    // Behind an event comes a comma and the next one, or the array's end; else its closing brace was none.
+    // Behind an event comes a comma and the next one, or the array's end; else its closing brace was none. A
+    // missing comma is forgiven where a new event plainly begins.
     const char* next = skip_space(behind, end);
-    if (next != end && *next == ',') next = skip_space(next + 1, end);
+    const bool comma = next != end && *next == ',';
+    if (comma) next = skip_space(next + 1, end);
     if (next == end && !final) return stop(Stop::need_text, at);
-    if (next != end && *next != '{' && *next != ']' && *next != ',') return stop(Stop::suspect, at);
+    const bool goes_on = next == end || *next == ']' || (comma && (*next == '{' || *next == ','));
+    if (!goes_on && !begins_event(next, end)) {
+      return stop(
+          final || static_cast<std::size_t>(end - next) > event_key_room ? Stop::suspect : Stop::need_text,
+          at);
+    }
     run.events.push_back({at, behind});
     at = next;
   }

@@ -75,7 +75,7 @@ class Mender {
 
   bool close(char c) {
     if (open_.back() != (c == '}' ? '{' : '[')) return false;
-    if (open_.size() == 1 && skip_blank(at_ + 1) != text_.size()) {  // the object goes on: a brace too many
+    if (open_.size() == 1 && member_follows(at_ + 1)) {  // the object goes on: a brace too many
       ++at_;
       return true;
     }
@@ -182,13 +182,18 @@ class Mender {
       return next == text_.size() || std::string_view(",}]").find(text_[next]) != text_.npos;
     }
     if (c != ',') return false;
-    next = skip_blank(next + 1);
-    if (open_.back() == '[')
-      return std::string_view("\"-[{tfn0123456789").find(at_or_end(next)) != text_.npos;
-    if (at_or_end(next) == '}') return true;
-    if (at_or_end(next) != '"') return false;
+    if (open_.back() == '{') return member_follows(next) || at_or_end(skip_blank(next + 1)) == '}';
+    return std::string_view("\"-[{tfn0123456789").find(at_or_end(skip_blank(next + 1))) != text_.npos;
+  }
+
+  /// A comma, a quoted key and a colon.
+  bool member_follows(std::size_t at) const {
+    at = skip_blank(at);
+    if (at_or_end(at) != ',') return false;
+    at = skip_blank(at + 1);
+    if (at_or_end(at) != '"') return false;
     const std::size_t end_of_key =
-        text_.substr(0, std::min(text_.size(), next + longest_key)).find('"', next + 1);
+        text_.substr(0, std::min(text_.size(), at + longest_key)).find('"', at + 1);
     return end_of_key != text_.npos && at_or_end(skip_blank(end_of_key + 1)) == ':';
   }
 

@@ -2,6 +2,7 @@
 #include "trace/trace_builder.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -15,29 +16,38 @@ namespace {
 constexpr std::size_t text_cache_slots =
     4096;  // 32 KiB: more than the distinct texts of one step, still cached
 
+constexpr std::int64_t an_hour = 3'600'000'000'000;  // ns
+
 /// Shape arguments nest three deep at most (a list of tensor lists). Longer or deeper text is no shape, and
 /// whoever parses the kept text should never meet it.
 constexpr std::size_t longest_shape = 64 * 1024;
 constexpr int deepest_shape = 8;
 
 std::uint32_t hash_text(std::string_view text) {
+  // Two lanes, so that one multiplication need not wait for the one before.
   constexpr std::uint64_t k0 = 0x9e3779b97f4a7c15ULL, k1 = 0xbf58476d1ce4e5b9ULL;
-  std::uint64_t hash = text.size() * k0;
+  std::uint64_t even = text.size() * k0, odd = k1, word = 0;
   const char* at = text.data();
   std::size_t left = text.size();
-  std::uint64_t word = 0;
-  for (; left >= 8; at += 8, left -= 8) {
+  for (; left >= 16; at += 16, left -= 16) {
     std::memcpy(&word, at, 8);
-    hash = (hash ^ word) * k1;
-    hash ^= hash >> 29;
+    even = std::rotl(even ^ word, 29) * k1;
+    std::memcpy(&word, at + 8, 8);
+    odd = std::rotl(odd ^ word, 31) * k0;
+  }
+  if (left >= 8) {
+    std::memcpy(&word, at, 8);
+    even = std::rotl(even ^ word, 29) * k1;
+    at += 8;
+    left -= 8;
   }
   if (left != 0) {
     word = 0;
     std::memcpy(&word, at, left);
-    hash = (hash ^ word) * k1;
+    odd = std::rotl(odd ^ word, 31) * k0;
   }
-  hash ^= hash >> 32;
-  return static_cast<std::uint32_t>(hash);
+  even = (even ^ std::rotl(odd, 17)) * k1;
+  return static_cast<std::uint32_t>(even >> 32);
 }
 
 bool too_deep(std::string_view text) {
@@ -202,7 +212,8 @@ void TraceBuilder::add(const EventTokens& event, std::uint64_t offset) {
   const bool is_span = bare(event[Field::ph]) == "X";
   if (is_span && kind.kind != Kind::counted) {
     const auto ts = microseconds_to_ns(event[Field::ts]);
-    if (!ts) return skip(offset);
+    // Lost stamps are written as 0: no time in a trace that otherwise stands hours after it.
+    if (!ts || (*ts == 0 && trace_.last_ns > an_hour)) return skip(offset);
     const std::string_view dur_token = event[Field::dur];
     const auto dur = microseconds_to_ns(dur_token);
     if (!dur && !dur_token.empty()) ++trace_.repaired_events;

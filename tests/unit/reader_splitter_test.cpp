@@ -128,8 +128,9 @@ TEST(ReaderSplitter, EventsUpToTheArraysEnd) {
   EXPECT_EQ(done.stop, Stop::array_end);
   EXPECT_EQ(done.rest, "], \"x\": 1}");
   EXPECT_EQ(split("]", true).stop, Stop::array_end);
-  EXPECT_EQ(split("{},]}", true).stop, Stop::array_end);          // a comma too many
-  EXPECT_EQ(split("{}{}]}", true).events, (Events{"{}", "{}"}));  // a comma too few
+  EXPECT_EQ(split("{},]}", true).stop, Stop::array_end);                          // a comma too many
+  EXPECT_EQ(split("{}{\"ph\":1}]}", true).events, (Events{"{}", "{\"ph\":1}"}));  // a comma too few
+  EXPECT_EQ(split("{} {\"other\":1}]}", true).stop, Stop::suspect);
 }
 
 TEST(ReaderSplitter, MoreTextIsAskedForBeforeAnythingIsDecided) {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any text, plain or gzip, through everything that works on a trace. Nothing may crash, hang, or break the
+// promises of a Trace: rows of equal length, ids that exist, a span that holds every row.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "ingot/trace.h"
+
+namespace {
+
+using namespace ingot::trace;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+template <class Rows>
+void require_rows(const Trace& trace, const Rows& rows) {
+  require(rows.dur_ns.size() == rows.size() && rows.name.size() == rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    require(rows.dur_ns[i] >= 0 && rows.ts_ns[i] >= trace.first_ns &&
+            rows.ts_ns[i] + rows.dur_ns[i] <= trace.last_ns);
+    require(rows.name[i] < trace.strings.size());
+  }
+}
+
+void require_below(const std::vector<std::uint32_t>& column, std::size_t rows, std::size_t limit) {
+  require(column.size() == rows);
+  for (const std::uint32_t value : column) require(value < limit);
+}
+
+void require_sound(const Trace& trace) {
+  require_rows(trace, trace.ops);
+  require_rows(trace, trace.calls);
+  require_rows(trace, trace.gpu);
+  require_rows(trace, trace.annotations);
+  require_rows(trace, trace.gpu_annotations);
+  require_rows(trace, trace.overheads);
+  require_below(trace.ops.thread, trace.ops.size(), trace.threads.size());
+  require_below(trace.ops.dims, trace.ops.size(), trace.strings.size());
+  require_below(trace.ops.types, trace.ops.size(), trace.strings.size());
+  require_below(trace.ops.concrete, trace.ops.size(), trace.strings.size());
+  require_below(trace.calls.thread, trace.calls.size(), trace.threads.size());
+  require_below(trace.gpu.shape, trace.gpu.size(), trace.launch_shapes.size());
+  require(trace.ops.external_id.size() == trace.ops.size() &&
+          trace.calls.correlation.size() == trace.calls.size());
+  require(trace.gpu.stream.size() == trace.gpu.size() && trace.gpu.bytes.size() == trace.gpu.size());
+  std::uint64_t counted = 0;
+  for (const auto& [name, count] : trace.categories) counted += count;
+  require(counted == trace.events);
+  require((trace.skipped_events == 0) == (trace.first_skipped_offset == no_id));
+  require(trace.skipped_events == 0 || trace.first_skipped_offset < trace.bytes);
+}
+
+/// Every stage that works on a trace, one after the other.
+void run(std::string_view text) {
+  const auto trace = read_text(text);
+  if (!trace.ok()) {
+    const std::string& message = trace.error().message;
+    require(!message.empty() && message.find('\n') == std::string::npos);
+    return;
+  }
+  require_sound(*trace);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  run({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
