@@ -153,14 +153,14 @@ def check_text(text):
             yield line_of(text, match.start()), f"{what}: {match[0]}"
 
 
-def check_quoted_paths(root, text):
+def check_quoted_paths(known, text):
     for match in QUOTED_PATH.finditer(text):
         path = Path()
         for part in match[1].rstrip("/").split("/"):
             if OPEN_PART.search(part):
                 break
             path /= part
-        if not (root / path).exists():
+        if path not in known:
             yield line_of(text, match.start()), f"no such path: {match[1]}"
 
 
@@ -183,7 +183,10 @@ def check(root):
     """All violations and warnings under root, each as (path, line, message)."""
     root = Path(root)
     violations, warnings = [], []
-    for name in project_files(root):
+    names = project_files(root)
+    known = {Path(name) for name in names}
+    known |= {folder for path in known for folder in path.parents}
+    for name in names:
         path = root / name
         is_source = path.suffix in SOURCE_SUFFIXES or path.name in SOURCE_NAMES
         if name.startswith(DATA_FOLDERS) or not (is_source or path.suffix in TEXT_SUFFIXES):
@@ -191,7 +194,7 @@ def check(root):
         text = path.read_text(encoding="utf-8", errors="replace")
         found = list(check_text(text))
         if path.suffix == ".md":
-            found += check_quoted_paths(root, text)
+            found += check_quoted_paths(known, text)
         if is_source:
             found += check_source(text)
             if warning := long_file(name, text):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Plants violations in a small tree and checks that rules.py names each of them, and nothing else."""
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -112,6 +113,13 @@ class Rules(unittest.TestCase):
                 "`src/gone/a.cpp`\n`src/base/b.cpp`\n`src/gone/NAME.cpp`\n")
         files = {"README.md": text, "src/base/a.cpp": SPDX, "include/ingot/a.h": SPDX, "tests/a.h": SPDX}
         self.assertEqual(self.found(files)[0], [("README.md", 2), ("README.md", 3), ("README.md", 4)])
+
+    def test_a_path_git_does_not_know_does_not_exist(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["git", "init", "-q", folder], check=True)
+            Path(folder, "src", "empty").mkdir(parents=True)
+            Path(folder, "README.md").write_text("`src/empty`\n", encoding="utf-8")
+            self.assertEqual([name for name, _, _ in rules.check(folder)[0]], ["README.md"])
 
     def test_data_recorded_elsewhere_is_not_read(self):
         text = "FIX" "ME\n"
