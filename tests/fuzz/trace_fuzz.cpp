@@ -8,6 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "ingot/diff.h"
+#include "ingot/explain.h"
+#include "ingot/report.h"
 #include "ingot/trace.h"
 
 namespace {
@@ -65,6 +68,16 @@ void run(std::string_view text) {
     return;
   }
   require_sound(*trace);
+  ingot::ExplainOptions options;
+  options.expect = "1 linear";
+  const auto explanation = ingot::explain(*trace, options);
+  require(explanation.ok() && !explanation->regions.empty() && explanation->expectation.has_value());
+  for (const ingot::MlpRow& mlp : explanation->mlps) require(mlp.calls > 0 && !mlp.activation.empty());
+  require(!ingot::report::text(*explanation).empty() && !ingot::report::json(*explanation).empty());
+  const auto itself = ingot::diff(*trace, *trace);
+  require(itself.ok() && itself->ops_gone.empty() && itself->ops_new.empty() &&
+          itself->kernels_gone.empty() && itself->kernels_new.empty());
+  require(!ingot::report::text(*itself).empty() && !ingot::report::json(*itself).empty());
 }
 
 }  // namespace
