@@ -31,7 +31,7 @@ with open(large, "wb") as out:
     for i in range(times):
         out.write(text[start:end] + (b"," if i + 1 < times else b""))
     out.write(text[end:])
-print(size, len(json.loads(text)["traceEvents"]), times)
+print(len(text), len(json.loads(text)["traceEvents"]), times)
 """
 
 PYTHON = """
