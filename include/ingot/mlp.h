@@ -36,6 +36,9 @@ enum class Activation : std::uint8_t {
   INGOT_ACTIVATIONS(INGOT_ENUMERATOR)
 #undef INGOT_ENUMERATOR
 };
+#define INGOT_ONE(name, formula) +1
+inline constexpr std::size_t activation_count = INGOT_ACTIVATIONS(INGOT_ONE);
+#undef INGOT_ONE
 
 struct ActivationInfo {
   Activation id;
