@@ -58,8 +58,10 @@ struct CpuDescription {
   double memory_bytes_per_s = 0;             ///< reading weights from memory
   double stream_bytes_per_s = 0;  ///< passes that read and write memory; bytes read + bytes written
   double task_s = 0;              ///< starting one parallel phase
-  std::array<double, activation_count>
-      activation_s{};        ///< one element in cache, on all threads; by Activation
+  /// One element of the hidden tensor in cache, from first sums to hidden value; by DType, then Activation.
+  std::array<std::array<double, activation_count>, dtype_count> activation_s{};
+  std::array<double, dtype_count> gate_s{};     ///< more when gated: the second sum and the product; by DType
+  std::array<double, dtype_count> convert_s{};  ///< one element between dtype and f32; by DType
   bool native_bf16 = false;  ///< the library multiplies bf16 itself; else weights are expanded to f32
 };
 
@@ -110,8 +112,5 @@ struct PlanOptions {
 /// candidate.
 Result<Plan> plan(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& device,
                   const PlanOptions& options = {});
-
-/// Several lines for people: the choice, then every candidate with its forecast or the reason it is out.
-std::string to_text(const Plan& plan);
 
 }  // namespace ingot

@@ -75,6 +75,17 @@ CpuFacts cpu_facts() {
   return facts;
 }
 
+std::uint64_t available_memory() {
+  std::ifstream in("/proc/meminfo");
+  std::string name, unit;
+  std::uint64_t kib = 0;
+  while (in >> name >> kib) {
+    if (name == "MemAvailable:") return kib << 10U;
+    std::getline(in, unit);
+  }
+  return 0;
+}
+
 DeviceDescription estimate_cpu(const CpuFacts& facts, int threads) {
   CpuDescription cpu{.threads = threads > 0 ? threads : facts.processors,
                      .isa = std::string(to_string(widest_isa())),
@@ -92,7 +103,13 @@ DeviceDescription estimate_cpu(const CpuFacts& facts, int threads) {
   cpu.cache_bytes_per_s = arch::cache_gb_s_per_core * 1e9 * cores;
   cpu.memory_bytes_per_s = cpu.stream_bytes_per_s = arch::memory_gb_s * 1e9;
   cpu.task_s = cpu.threads > 1 ? arch::task_us * 1e-6 : 0;
-  cpu.activation_s.fill(estimate.activation_ns * 1e-9 / cores);
+  const double element = estimate.activation_ns * 1e-9 / cores;
+  for (std::size_t dtype = 0; dtype < dtype_count; ++dtype) {
+    const bool narrow = static_cast<DType>(dtype) != DType::f32;
+    cpu.activation_s[dtype].fill(narrow ? 2 * element : element);
+    cpu.gate_s[dtype] = narrow ? element : element / 4;
+    cpu.convert_s[dtype] = narrow ? element / 4 : 0;
+  }
   return {.kind = DeviceKind::cpu, .name = facts.name, .source = "estimate, not measured", .cpu = cpu};
 }
 

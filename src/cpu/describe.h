@@ -20,6 +20,9 @@ struct CpuFacts {
 /// Never fails: what cannot be read stays at its default (caches: 32 KiB, 512 KiB, 8 MiB).
 CpuFacts cpu_facts();
 
+/// Memory that can be allocated without swapping, in bytes; 0: unknown.
+std::uint64_t available_memory();
+
 /// A description with estimated rates (arch/cpu.h). threads <= 0: one per processor.
 DeviceDescription estimate_cpu(const CpuFacts& facts, int threads);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/reference.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <new>
@@ -283,12 +285,20 @@ Verdict judge(const Mlp& mlp, const Reference& reference, Rung rung, const void*
   }
   verdict.error = relative(squares, norm);
   verdict.framework_error = relative(framework_squares, norm);
-  // All outputs of a token hang on the same hidden values: no more errors are independent than there are of those.
+  // All outputs of a token hang on the same hidden values: no more errors are independent than there are of
+  // those.
   const double per_row = static_cast<double>(std::min(mlp.dim, mlp.hidden)) / static_cast<double>(mlp.dim);
   const double independent = std::max(1.0, static_cast<double>(n) * per_row);
   const double stray = sampling * relative(expected / independent, norm);
   verdict.bound = allowance * verdict.framework_error + stray;
-  verdict.ok = finite && verdict.error <= verdict.bound && verdict.worst <= most_deviations;
+  if (!finite) {
+    verdict.reason = "a value is not finite where the reference is";
+  } else if (!(verdict.error <= verdict.bound)) {
+    verdict.reason = fmt::format("error {:.3g} is above {:.3g}", verdict.error, verdict.bound);
+  } else if (verdict.worst > most_deviations) {
+    verdict.reason = fmt::format("one value is {:.3g} standard deviations off", verdict.worst);
+  }
+  verdict.ok = verdict.reason.empty();
   return verdict;
 }
 

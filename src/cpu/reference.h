@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "cpu/pool.h"
@@ -40,6 +41,7 @@ struct Verdict {
       0;  ///< largest error accepted: 1.1 x the yardstick's, plus what a sample this small may stray
   double worst = 0;  ///< largest |y - exact| of one value, in standard deviations to expect
   bool ok = false;   ///< error <= bound, worst within reason, finite where the reference is
+  std::string reason;  ///< why not ok, one line
 };
 Verdict judge(const Mlp& mlp, const Reference& reference, Rung rung, const void* y,
               std::int64_t y_row_stride);

@@ -5,6 +5,7 @@
 
 #include "cpu/describe.h"
 #include "cpu/executor.h"
+#include "cpu/stored_description.h"
 #include "plan/executor.h"
 
 namespace ingot {
@@ -41,8 +42,13 @@ Result<Engine> Engine::open(const EngineOptions& options) {
     if (options.threads < 0) {
       return Error{ErrorCode::invalid_argument, "threads: a negative number is not accepted, give 0 or more"};
     }
-    DeviceDescription description =
-        options.description ? *options.description : cpu::estimate_cpu(cpu::cpu_facts(), options.threads);
+    DeviceDescription description;
+    if (options.description) {
+      description = *options.description;
+    } else {
+      description = cpu::estimate_cpu(cpu::cpu_facts(), options.threads);
+      if (auto stored = cpu::load_description(description)) description = *stored;
+    }
     auto device = cpu::open(std::move(description));
     if (!device) return device.error();
     return Engine(std::make_shared<const State>(std::move(device).value()));

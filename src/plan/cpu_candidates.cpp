@@ -40,7 +40,7 @@ class CpuModel {
   std::int64_t hidden_step(std::int64_t rows) const;
   double gemm(const Tile& tile, double weights) const;
   double moved(double bytes) const;
-  double activation() const;
+  double elements(bool hidden_stored) const;
 
   const Mlp& mlp_;
   std::int64_t tokens_;
@@ -99,9 +99,14 @@ double CpuModel::moved(double bytes) const {
   return bytes / (cached ? cpu_.cache_bytes_per_s : cpu_.stream_bytes_per_s);
 }
 
-double CpuModel::activation() const {
-  const double elements = static_cast<double>(tokens_) * static_cast<double>(mlp_.hidden);
-  return elements * cpu_.activation_s[static_cast<std::size_t>(mlp_.activation)];
+/// Element-wise work in cache: hidden values, and 16-bit numbers to f32 and back around the GEMMs.
+double CpuModel::elements(bool hidden_stored) const {
+  const auto dtype = static_cast<std::size_t>(mlp_.dtype);
+  const auto rows = static_cast<double>(tokens_);
+  const double hidden = rows * static_cast<double>(mlp_.hidden), dim = rows * static_cast<double>(mlp_.dim);
+  double time = hidden * cpu_.activation_s[dtype][static_cast<std::size_t>(mlp_.activation)];
+  if (mlp_.gated) time += hidden * cpu_.gate_s[dtype];
+  return time + (2 * dim + (hidden_stored ? 2 * hidden : 0)) * cpu_.convert_s[dtype];
 }
 
 double CpuModel::seconds(Rung rung, const Tile& tile, bool packed) const {
@@ -111,7 +116,7 @@ double CpuModel::seconds(Rung rung, const Tile& tile, bool packed) const {
   const double y = row_bytes * static_cast<double>(mlp_.dim);
   const double gemms = gemm(tile, first_ * weight) + gemm(tile, weight);
   const double launches = traffic(mlp_, tokens_, rung, packed).launches;
-  double time = gemms + activation() + launches * cpu_.task_s;
+  double time = gemms + elements(rung != Rung::one_pass) + launches * cpu_.task_s;
   switch (rung) {
     case Rung::matmul_add:
       if (mlp_.bias) time += moved(2 * first_ * h) + moved(2 * y);

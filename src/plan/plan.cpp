@@ -66,22 +66,4 @@ Result<Plan> plan(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& 
               device, choice.chosen(), {choice.candidates.begin(), choice.candidates.end()}};
 }
 
-std::string to_text(const Plan& plan) {
-  std::string text = fmt::format("{} tokens of {} on {} ({}), {}\n", plan.tokens, to_string(plan.mlp),
-                                 plan.device.name, plan.device.source, to_string(plan.numerics));
-  for (const Candidate& candidate : plan.candidates) {
-    const bool chosen = candidate.rung == plan.chosen.rung;
-    text += fmt::format("{} {:<10}", chosen ? '*' : ' ', to_string(candidate.rung));
-    if (candidate.forecast_us > 0) {
-      text +=
-          fmt::format(" tile {:<12} launches {}  bytes {:.4g}  forecast {:.4g} us", to_string(candidate.tile),
-                      candidate.launches, candidate.bytes, candidate.forecast_us);
-    }
-    if (candidate.rejected != Rejection::none)
-      text += fmt::format("  out: {}", to_string(candidate.rejected));
-    text += '\n';
-  }
-  return text;
-}
-
 }  // namespace ingot
