@@ -78,7 +78,6 @@ enum class Rejection : std::uint8_t {
   none,
   slower,           ///< a legal candidate with a longer forecast than the chosen one
   not_asked_for,    ///< the caller named another rung
-  tile_over_cache,  ///< hidden tile and weights of one step do not fit the cache beside each other
   too_few_tokens,   ///< fewer tiles of tokens than threads: some would idle while weights are read again
   not_on_device,    ///< the device has no such rung
 };

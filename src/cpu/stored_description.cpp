@@ -65,8 +65,9 @@ std::string to_json(const DeviceDescription& description) {
 
 std::optional<DeviceDescription> from_json(const std::string& text) {
   const Json document = Json::parse(text, nullptr, false);
-  if (!document.is_object() || document.value("schema", "") != schema) return std::nullopt;
+  if (!document.is_object()) return std::nullopt;
   try {
+    if (document.at("schema").get<std::string>() != schema) return std::nullopt;
     DeviceDescription description{.kind = DeviceKind::cpu,
                                   .name = document.at("name").get<std::string>(),
                                   .source = document.at("source").get<std::string>(),

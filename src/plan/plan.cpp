@@ -41,8 +41,6 @@ std::string_view to_string(Rejection rejection) {
       return "slower than the chosen one";
     case Rejection::not_asked_for:
       return "another rung was asked for";
-    case Rejection::tile_over_cache:
-      return "the smallest hidden tile does not fit the cache";
     case Rejection::too_few_tokens:
       return "fewer tiles of tokens than threads";
     case Rejection::not_on_device:

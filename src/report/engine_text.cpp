@@ -30,6 +30,10 @@ std::string cache_text(std::uint64_t bytes) {
   return fmt::format("{:.4g} KiB", kib);
 }
 
+std::string title(const Mlp& mlp, std::int64_t tokens) {
+  return fmt::format("{} token{} of {}", tokens, tokens == 1 ? "" : "s", to_string(mlp));
+}
+
 std::string device_text(const DeviceDescription& device) {
   if (device.kind != DeviceKind::cpu) return fmt::format("{} ({})", device.name, device.source);
   return fmt::format("{}, {} thread{}, {}, {} ({})", device.name, device.cpu.threads,
@@ -52,7 +56,7 @@ std::string_view layout_text(const Mlp& mlp, GateLayout layout) {
 }  // namespace
 
 std::string text(const Ladder& ladder, const TextOptions& options) {
-  std::string out = paint(options, fmt::format("{} tokens of {}", ladder.tokens, to_string(ladder.mlp)), "1");
+  std::string out = paint(options, title(ladder.mlp, ladder.tokens), "1");
   out += fmt::format("{}\non {}\nnumerics {}, seed {}\n\n", layout_text(ladder.mlp, ladder.layout),
                      device_text(ladder.device), to_string(ladder.numerics), ladder.seed);
 
@@ -77,7 +81,7 @@ std::string text(const Ladder& ladder, const TextOptions& options) {
                time(rung.time.max_us), fmt::format("{}", rung.time.samples),
                rung.speedup ? fmt::format("{:.2f}x", *rung.speedup) : "-",
                duration_text(candidate.forecast_us), fmt::format("{:.2e}", rung.error),
-               to_string(candidate.tile), rung.ok ? (rung.chosen ? "planner's choice" : "") : "FAILED"});
+               to_string(candidate.tile), rung.ok ? (rung.chosen ? "chosen" : "") : "FAILED"});
   }
   out += table.render(options.width);
 
@@ -93,13 +97,14 @@ std::string text(const Ladder& ladder, const TextOptions& options) {
   }
   for (const RungResult& rung : ladder.rungs) {
     if (rung.ok) continue;
-    out += paint(options, fmt::format("FAILED {}: {}\n", to_string(rung.candidate.rung), rung.reason), "31");
+    out += paint(options, fmt::format("FAILED {}: {}", to_string(rung.candidate.rung), rung.reason), "31") +
+           "\n";
   }
   return out;
 }
 
 std::string text(const Plan& plan, const TextOptions& options) {
-  std::string out = paint(options, fmt::format("{} tokens of {}", plan.tokens, to_string(plan.mlp)), "1");
+  std::string out = paint(options, title(plan.mlp, plan.tokens), "1");
   out += fmt::format("\non {}\nnumerics {}\n\n", device_text(plan.device), to_string(plan.numerics));
   TextTable table({{"rung", Align::left},
                    {"tile", Align::left},

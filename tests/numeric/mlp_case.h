@@ -14,11 +14,23 @@
 #include <vector>
 
 #include "cpu/buffer.h"
+#include "cpu/describe.h"
 #include "cpu/numbers.h"
 #include "cpu/reference.h"
 #include "ingot/engine.h"
 
 namespace ingot::test {
+
+/// An engine whose tiles are the same on every machine and whatever is stored there.
+inline Engine open_engine(int threads) {
+  const cpu::CpuFacts facts{.name = "test CPU",
+                            .processors = threads,
+                            .l1_bytes = 32U << 10U,
+                            .l2_bytes = 512U << 10U,
+                            .l3_bytes = 8U << 20U,
+                            .memory_bytes = 0};
+  return Engine::open({.description = cpu::estimate_cpu(facts, threads)}).value();
+}
 
 /// Uniform numbers, the same on every machine.
 class Random {

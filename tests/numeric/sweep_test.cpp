@@ -36,7 +36,7 @@ struct Fixed {
 
 class Sweep : public testing::TestWithParam<Fixed> {
  protected:
-  static void SetUpTestSuite() { engine_ = new Engine(Engine::open({.threads = 2}).value()); }
+  static void SetUpTestSuite() { engine_ = new Engine(test::open_engine(2)); }
   static void TearDownTestSuite() {
     delete engine_;
     engine_ = nullptr;
