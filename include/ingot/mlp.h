@@ -23,6 +23,7 @@ namespace ingot {
 
 /// Type of inputs, outputs, weights and biases. Sums are kept in f32 (f64 in the reference).
 enum class DType : std::uint8_t { f32, bf16, f16 };
+inline constexpr std::size_t dtype_count = 3;
 std::string_view to_string(DType dtype);
 constexpr std::size_t size_of(DType dtype) {
   return dtype == DType::f32 ? 4 : 2;
@@ -36,6 +37,9 @@ enum class Activation : std::uint8_t {
   INGOT_ACTIVATIONS(INGOT_ENUMERATOR)
 #undef INGOT_ENUMERATOR
 };
+#define INGOT_ONE(name, formula) +1
+inline constexpr std::size_t activation_count = INGOT_ACTIVATIONS(INGOT_ONE);
+#undef INGOT_ONE
 
 struct ActivationInfo {
   Activation id;

@@ -5,9 +5,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "ingot/bench.h"
 #include "ingot/diff.h"
+#include "ingot/doctor.h"
 #include "ingot/explain.h"
+#include "ingot/mlp.h"
+#include "ingot/plan.h"
 
 namespace ingot::report {
 
@@ -23,5 +28,19 @@ std::string text(const Diff& diff, const TextOptions& options = {});
 /// schema "ingot.explain/1" and "ingot.diff/1"; ends with a newline.
 std::string json(const Explanation& explanation);
 std::string json(const Diff& diff);
+
+std::string text(const Ladder& ladder, const TextOptions& options = {});
+std::string text(const Plan& plan, const TextOptions& options = {});
+std::string text(const std::vector<KnownModel>& models, const TextOptions& options = {});
+std::string text(const Machine& machine, const TextOptions& options = {});
+
+/// schema "ingot.bench/1", "ingot.plan/1", "ingot.models/1" and "ingot.doctor/1".
+std::string json(const Ladder& ladder);
+std::string json(const Plan& plan);
+std::string json(const std::vector<KnownModel>& models);
+std::string json(const Machine& machine);
+/// Several ladders of one trace: schema "ingot.bench/1" with `trace` and a list `ladders` of what a single
+/// one has.
+std::string json(const std::string& trace, const std::vector<Ladder>& ladders);
 
 }  // namespace ingot::report

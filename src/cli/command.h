@@ -22,6 +22,10 @@ struct Command {
 
 extern const Command explain_command;
 extern const Command diff_command;
+extern const Command bench_command;
+extern const Command plan_command;
+extern const Command models_command;
+extern const Command doctor_command;
 
 /// Whether standard output is a terminal that takes colour (NO_COLOR is honoured), and its width in columns.
 bool color_output();

@@ -15,19 +15,21 @@ ROOMS = {
     "model": {"base"},
     "arch": {"base", "model"},
     "plan": {"base", "model", "arch"},
-    "cpu": {"base", "model", "plan"},
+    "cpu": {"base", "model", "arch", "plan"},
     "jit": {"base", "model", "plan"},
     "gpu": {"base", "model", "arch", "plan", "jit"},
-    "profile": {"base", "model", "plan", "cpu", "jit", "gpu"},
+    "engine": {"base", "model", "plan", "cpu", "jit", "gpu"},
+    "profile": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "engine"},
     "trace": {"base", "model"},
     "report": {"base", "model", "plan", "profile", "trace"},
-    "cli": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "profile", "trace", "report"},
+    "cli": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "engine", "profile", "trace", "report"},
 }
 
 # A public header belongs to the room that implements it; one not named here is plain data, open to all.
 HEADER_ROOMS = {
     "ingot/mlp.h": "model",
     "ingot/plan.h": "plan",
+    "ingot/bench.h": "profile",
     "ingot/kernel_name.h": "trace",
     "ingot/explain.h": "trace",
     "ingot/report.h": "report",

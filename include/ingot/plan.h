@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Planning: which way to run an MLP on a device, and what it will cost. Pure arithmetic over plain data: no
+// device is touched, so any device can be planned for from any machine. The cost model is described in
+// docs/cost-model.md. Units: bytes, seconds inside descriptions, microseconds in forecasts.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ingot/mlp.h"
+#include "ingot/status.h"
+
+namespace ingot {
+
+enum class DeviceKind : std::uint8_t { cpu, cuda };
+std::string_view to_string(DeviceKind kind);
+
+/// One way to run an MLP. A launch is one kernel (one primitive on a CPU) submitted.
+enum class Rung : std::uint8_t {
+  matmul_add,  ///< matmul, bias addition, activation, product: each its own pass over memory
+  unfused,     ///< linear with its bias folded in, activation, product, linear: what eager frameworks launch
+  epilogue,  ///< activation and product applied where the first linear's tile is still in registers or cache
+  one_pass,  ///< tiles of tokens taken through both linears; the hidden tensor never reaches memory
+};
+inline constexpr std::size_t rung_count = 4;
+std::string_view to_string(Rung rung);
+/// Error invalid_argument: suggests the nearest name and lists all.
+Result<Rung> parse_rung(std::string_view name);
+const std::vector<std::string_view>& rung_names();
+
+/// How one rung cuts its work into tasks that run side by side.
+struct Tile {
+  std::int64_t tokens = 0;  ///< rows of a task
+  std::int64_t hidden = 0;  ///< columns of the hidden tensor a task holds at a time
+  std::int64_t splits =
+      1;  ///< tasks that share one tile's columns (of the hidden tensor, then of the output)
+  bool operator==(const Tile&) const = default;
+};
+/// "192x256", or "8x512/2" with two splits.
+std::string to_string(const Tile& tile);
+
+/// What the planner knows of a CPU. Rates are for all `threads` together.
+struct CpuDescription {
+  int threads = 1;
+  std::string isa;                           ///< widest instruction set in use: "avx2", "avx512", …
+  std::string library;                       ///< GEMM library and version, "oneDNN 2.6.3"
+  std::uint64_t l1_bytes = 0, l2_bytes = 0;  ///< per core
+  std::uint64_t l3_bytes = 0;                ///< shared
+  double gemm_flops_per_s = 0;               ///< f32 GEMM on tiles of many rows
+  double gemm_row_overhead = 0;              ///< a GEMM of m rows takes the time of m + this many
+  double cache_bytes_per_s = 0;              ///< reading weights that fit the last cache
+  double memory_bytes_per_s = 0;             ///< reading weights from memory
+  double stream_bytes_per_s = 0;  ///< passes that read and write memory; bytes read + bytes written
+  double task_s = 0;              ///< starting one parallel phase
+  /// One element of the hidden tensor in cache, from first sums to hidden value; by DType, then Activation.
+  std::array<std::array<double, activation_count>, dtype_count> activation_s{};
+  std::array<double, dtype_count> gate_s{};     ///< more when gated: the second sum and the product; by DType
+  std::array<double, dtype_count> convert_s{};  ///< one element between dtype and f32; by DType
+  bool native_bf16 = false;  ///< the library multiplies bf16 itself; else weights are expanded to f32
+};
+
+/// What the planner knows of a device.
+struct DeviceDescription {
+  DeviceKind kind = DeviceKind::cpu;
+  std::string name;    ///< "AMD EPYC 7763", "NVIDIA H200"
+  std::string source;  ///< where the rates come from: "measured 2026-01-31", "data sheet", "estimate"
+  CpuDescription cpu;  ///< kind cpu
+};
+
+/// Why a candidate is out. One line each in the catalogue; see to_string().
+enum class Rejection : std::uint8_t {
+  none,
+  slower,           ///< a legal candidate with a longer forecast than the chosen one
+  not_asked_for,    ///< the caller named another rung
+  too_few_tokens,   ///< fewer tiles of tokens than threads: some would idle while weights are read again
+  not_on_device,    ///< the device has no such rung
+};
+std::string_view to_string(Rejection rejection);
+
+struct Candidate {
+  Rung rung = Rung::unfused;
+  Tile tile;
+  int launches = 0;
+  double bytes = 0;  ///< counted from tensors: each launch reads its inputs once, writes its outputs once
+  double forecast_us = 0;  ///< 0 when the candidate is not legal
+  Rejection rejected = Rejection::none;
+};
+
+struct Plan {
+  Mlp mlp;
+  std::int64_t tokens = 0;
+  Numerics numerics = Numerics::match;
+  DeviceDescription device;
+  Candidate chosen;
+  std::vector<Candidate> candidates;  ///< chosen one included, in the order of Rung
+};
+
+struct PlanOptions {
+  Numerics numerics = Numerics::match;
+  std::optional<Rung> rung;  ///< unset: the planner chooses
+  bool packed = false;       ///< gated: gate and up are one weight, so that unfused runs them as one linear
+};
+
+/// Plans one MLP for one number of tokens. Errors invalid_argument: from validate(); unsupported: no legal
+/// candidate.
+Result<Plan> plan(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& device,
+                  const PlanOptions& options = {});
+
+}  // namespace ingot

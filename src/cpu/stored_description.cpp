@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/stored_description.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "base/env.h"
+
+namespace ingot::cpu {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr const char* schema = "ingot.cpu/1";
+
+/// Every rate of the description under its name, so that writing and reading cannot disagree.
+template <class Description, class Field>
+void for_each_rate(Description& cpu, const Field& field) {
+  field("gemm_flops_per_s", cpu.gemm_flops_per_s);
+  field("gemm_row_overhead", cpu.gemm_row_overhead);
+  field("cache_bytes_per_s", cpu.cache_bytes_per_s);
+  field("memory_bytes_per_s", cpu.memory_bytes_per_s);
+  field("stream_bytes_per_s", cpu.stream_bytes_per_s);
+  field("task_s", cpu.task_s);
+  for (std::size_t d = 0; d < dtype_count; ++d) {
+    const std::string dtype(to_string(static_cast<DType>(d)));
+    for (const ActivationInfo& activation : activations()) {
+      field(fmt::format("activation_s.{}.{}", dtype, activation.name),
+            cpu.activation_s[d][static_cast<std::size_t>(activation.id)]);
+    }
+    field("gate_s." + dtype, cpu.gate_s[d]);
+    field("convert_s." + dtype, cpu.convert_s[d]);
+  }
+}
+
+bool same_machine(const DeviceDescription& a, const DeviceDescription& b) {
+  return a.name == b.name && a.cpu.threads == b.cpu.threads && a.cpu.isa == b.cpu.isa &&
+         a.cpu.library == b.cpu.library && a.cpu.l1_bytes == b.cpu.l1_bytes &&
+         a.cpu.l2_bytes == b.cpu.l2_bytes && a.cpu.l3_bytes == b.cpu.l3_bytes;
+}
+
+Error unreadable(const std::string& path, const std::error_code& error) {
+  return {ErrorCode::unreadable, fmt::format("cannot write {}: {}", path, error.message())};
+}
+
+}  // namespace
+
+std::string to_json(const DeviceDescription& description) {
+  const CpuDescription& cpu = description.cpu;
+  Json rates = Json::object();
+  for_each_rate(cpu, [&](const std::string& name, double value) { rates[name] = value; });
+  const Json document{{"schema", schema},         {"name", description.name}, {"source", description.source},
+                      {"threads", cpu.threads},   {"isa", cpu.isa},           {"library", cpu.library},
+                      {"l1_bytes", cpu.l1_bytes}, {"l2_bytes", cpu.l2_bytes}, {"l3_bytes", cpu.l3_bytes},
+                      {"rates", std::move(rates)}};
+  return document.dump(2) + "\n";
+}
+
+std::optional<DeviceDescription> from_json(const std::string& text) {
+  const Json document = Json::parse(text, nullptr, false);
+  if (!document.is_object()) return std::nullopt;
+  try {
+    if (document.at("schema").get<std::string>() != schema) return std::nullopt;
+    DeviceDescription description{.kind = DeviceKind::cpu,
+                                  .name = document.at("name").get<std::string>(),
+                                  .source = document.at("source").get<std::string>(),
+                                  .cpu = {}};
+    CpuDescription& cpu = description.cpu;
+    cpu.threads = document.at("threads").get<int>();
+    cpu.isa = document.at("isa").get<std::string>();
+    cpu.library = document.at("library").get<std::string>();
+    cpu.l1_bytes = document.at("l1_bytes").get<std::uint64_t>();
+    cpu.l2_bytes = document.at("l2_bytes").get<std::uint64_t>();
+    cpu.l3_bytes = document.at("l3_bytes").get<std::uint64_t>();
+    const Json& rates = document.at("rates");
+    bool sound = cpu.threads > 0;
+    for_each_rate(cpu, [&](const std::string& name, double& value) {
+      value = rates.at(name).get<double>();
+      sound = sound && std::isfinite(value) && value >= 0;
+    });
+    sound = sound && cpu.gemm_flops_per_s > 0 && cpu.cache_bytes_per_s > 0 && cpu.memory_bytes_per_s > 0 &&
+            cpu.stream_bytes_per_s > 0;
+    return sound ? std::optional(description) : std::nullopt;
+  } catch (const Json::exception&) {
+    return std::nullopt;  // a member is missing or of another type: written by another version, or damaged
+  }
+}
+
+std::optional<std::string> description_path(int threads) {
+  const auto folder = base::cache_folder(base::read_environment());
+  if (!folder) return std::nullopt;
+  return fmt::format("{}/cpu-{}.json", *folder, threads);
+}
+
+std::optional<DeviceDescription> load_description(const DeviceDescription& expected) {
+  const auto path = description_path(expected.cpu.threads);
+  if (!path) return std::nullopt;
+  std::ifstream in(*path, std::ios::binary);
+  if (!in) return std::nullopt;
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  auto stored = from_json(text);
+  return stored && same_machine(*stored, expected) ? stored : std::nullopt;
+}
+
+Result<void> store_description(const DeviceDescription& description) {
+  const auto path = description_path(description.cpu.threads);
+  if (!path) return Error{ErrorCode::unreadable, "no cache folder: set INGOT_CACHE or HOME"};
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(*path).parent_path(), error);
+  if (error) return unreadable(*path, error);
+  // A reader sees the old file or the new one, never half of one.
+  const std::string part = fmt::format("{}.{}", *path, getpid());
+  {
+    std::ofstream out(part, std::ios::binary | std::ios::trunc);
+    out << to_json(description);
+    out.close();
+    if (!out) {
+      std::filesystem::remove(part, error);
+      return Error{ErrorCode::unreadable, fmt::format("cannot write {}", *path)};
+    }
+  }
+  std::filesystem::rename(part, *path, error);
+  if (!error) return {};
+  std::error_code ignored;
+  std::filesystem::remove(part, ignored);
+  return unreadable(*path, error);
+}
+
+}  // namespace ingot::cpu

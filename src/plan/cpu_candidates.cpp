@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tiles and forecasts of the CPU rungs. The model, its terms and how well it fits are in docs/cost-model.md.
+#include <algorithm>
+#include <cmath>
+
+#include "plan/choose.h"
+
+namespace ingot {
+
+namespace {
+
+// A GEMM of this many rows runs at the library's full rate; more rows only enlarge the tile.
+constexpr std::int64_t most_rows = 192;
+// Narrower steps leave the GEMM too little work per call.
+constexpr std::int64_t least_columns = 64;
+// Splits of a tile's columns start at multiples of this: two vectors of the widest instruction set.
+constexpr std::int64_t column_grain = 32;
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// Rows per task so that every thread gets as many tiles as the others, give or take one row.
+std::int64_t balanced_rows(std::int64_t tokens, std::int64_t threads) {
+  const std::int64_t rounds = std::max<std::int64_t>(1, divide_up(tokens, threads * most_rows));
+  return std::max<std::int64_t>(1, divide_up(tokens, threads * rounds));
+}
+
+class CpuModel {
+ public:
+  CpuModel(const Mlp& mlp, std::int64_t tokens, const CpuDescription& cpu)
+      : mlp_(mlp), tokens_(tokens), cpu_(cpu), first_(mlp.gated ? 2 : 1) {}
+
+  Tile split_tile() const;
+  Tile one_pass_tile() const;
+  double seconds(Rung rung, const Tile& tile, bool packed) const;
+
+ private:
+  std::int64_t hidden_step(std::int64_t rows) const;
+  double gemm(const Tile& tile, double weights) const;
+  double moved(double bytes) const;
+  double elements(bool hidden_stored) const;
+
+  const Mlp& mlp_;
+  std::int64_t tokens_;
+  const CpuDescription& cpu_;
+  int first_;  // linears into the hidden width
+};
+
+/// Columns whose gate and up sums take half the second-level cache; the other half is the GEMM's own.
+std::int64_t CpuModel::hidden_step(std::int64_t rows) const {
+  const auto budget = static_cast<std::int64_t>(cpu_.l2_bytes / 2 / sizeof(float));
+  const std::int64_t columns = budget / (rows * first_) / least_columns * least_columns;
+  return std::clamp(columns, std::min(least_columns, mlp_.hidden), mlp_.hidden);
+}
+
+/// Rungs with a barrier between the linears: tiles of tokens, each shared by several tasks when there are
+/// fewer tiles than threads.
+Tile CpuModel::split_tile() const {
+  Tile tile;
+  const std::int64_t threads = cpu_.threads;
+  if (tokens_ >= threads * most_rows) {
+    tile.tokens = balanced_rows(tokens_, threads);
+  } else {
+    // All weights are read once per tile: one tile, and the threads share its columns.
+    tile.tokens = std::clamp<std::int64_t>(tokens_, 1, most_rows);
+    const double work =
+        flops(mlp_, tokens_) / cpu_.gemm_flops_per_s + least_bytes(mlp_, 0) / cpu_.cache_bytes_per_s;
+    const std::int64_t most_splits = divide_up(std::min(mlp_.hidden, mlp_.dim), column_grain);
+    if (work > 2 * cpu_.task_s) tile.splits = std::min(threads, most_splits);
+  }
+  tile.hidden = hidden_step(tile.tokens);
+  return tile;
+}
+
+Tile CpuModel::one_pass_tile() const {
+  Tile tile;
+  tile.tokens = balanced_rows(tokens_, cpu_.threads);
+  tile.hidden = hidden_step(tile.tokens);
+  return tile;
+}
+
+/// Products of all tokens with `weights` elements.
+double CpuModel::gemm(const Tile& tile, double weights) const {
+  const double tiles = static_cast<double>(divide_up(tokens_, tile.tokens));
+  const double rows = static_cast<double>(tokens_) + tiles * cpu_.gemm_row_overhead;
+  const double compute = 2 * rows * weights / cpu_.gemm_flops_per_s;
+  const double bytes = weights * sizeof(float);
+  const bool cached =
+      static_cast<double>(parameter_count(mlp_)) * sizeof(float) < static_cast<double>(cpu_.l3_bytes);
+  const double read = bytes / (cached ? cpu_.cache_bytes_per_s : cpu_.memory_bytes_per_s);
+  return std::max(compute, read * std::max(1.0, tiles / cpu_.threads));
+}
+
+/// A pass over memory: bytes read and written.
+double CpuModel::moved(double bytes) const {
+  const bool cached = bytes < static_cast<double>(cpu_.l3_bytes);
+  return bytes / (cached ? cpu_.cache_bytes_per_s : cpu_.stream_bytes_per_s);
+}
+
+/// Element-wise work in cache: hidden values, and 16-bit numbers to f32 and back around the GEMMs.
+double CpuModel::elements(bool hidden_stored) const {
+  const auto dtype = static_cast<std::size_t>(mlp_.dtype);
+  const auto rows = static_cast<double>(tokens_);
+  const double hidden = rows * static_cast<double>(mlp_.hidden), dim = rows * static_cast<double>(mlp_.dim);
+  double time = hidden * cpu_.activation_s[dtype][static_cast<std::size_t>(mlp_.activation)];
+  if (mlp_.gated) time += hidden * cpu_.gate_s[dtype];
+  return time + (2 * dim + (hidden_stored ? 2 * hidden : 0)) * cpu_.convert_s[dtype];
+}
+
+double CpuModel::seconds(Rung rung, const Tile& tile, bool packed) const {
+  const double weight = static_cast<double>(mlp_.dim) * static_cast<double>(mlp_.hidden);
+  const double row_bytes = static_cast<double>(tokens_) * static_cast<double>(size_of(mlp_.dtype));
+  const double h = row_bytes * static_cast<double>(mlp_.hidden);
+  const double y = row_bytes * static_cast<double>(mlp_.dim);
+  const double gemms = gemm(tile, first_ * weight) + gemm(tile, weight);
+  const double launches = traffic(mlp_, tokens_, rung, packed).launches;
+  double time = gemms + elements(rung != Rung::one_pass) + launches * cpu_.task_s;
+  switch (rung) {
+    case Rung::matmul_add:
+      if (mlp_.bias) time += moved(2 * first_ * h) + moved(2 * y);
+      [[fallthrough]];
+    case Rung::unfused:
+      if (mlp_.activation != Activation::identity) time += moved(2 * h);
+      if (mlp_.gated) time += moved(3 * h);
+      break;
+    case Rung::epilogue:
+      time += moved(2 * h);
+      break;
+    case Rung::one_pass:
+      break;
+  }
+  return time;
+}
+
+}  // namespace
+
+void cpu_candidates(const Mlp& mlp, std::int64_t tokens, const CpuDescription& cpu,
+                    const PlanOptions& options, std::array<Candidate, rung_count>& candidates) {
+  const CpuModel model(mlp, tokens, cpu);
+  for (Candidate& candidate : candidates) {
+    candidate.rejected = Rejection::none;
+    const bool one_pass = candidate.rung == Rung::one_pass;
+    candidate.tile = one_pass ? model.one_pass_tile() : model.split_tile();
+    // A forced rung runs even where it would be turned down.
+    const bool forced = options.rung && *options.rung == candidate.rung;
+    if (one_pass && !forced && tokens < cpu.threads) candidate.rejected = Rejection::too_few_tokens;
+    if (candidate.rejected == Rejection::none) {
+      candidate.forecast_us = 1e6 * model.seconds(candidate.rung, candidate.tile, options.packed);
+    }
+  }
+}
+
+}  // namespace ingot

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the engine says, for people: ladders, plans, the catalogue, the machine.
+#include <fmt/format.h>
+
+#include "base/text_table.h"
+#include "base/units.h"
+#include "ingot/report.h"
+
+namespace ingot::report {
+
+namespace {
+
+using Align = TextTable::Align;
+
+std::string paint(const TextOptions& options, std::string_view text, std::string_view code) {
+  return options.color ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+}
+
+std::string bytes_text(double bytes) {
+  if (bytes >= 1e9) return fmt::format("{:.2f} GB", bytes * 1e-9);
+  if (bytes >= 1e6) return fmt::format("{:.1f} MB", bytes * 1e-6);
+  return fmt::format("{:.1f} kB", bytes * 1e-3);
+}
+
+std::string cache_text(std::uint64_t bytes) {
+  const double kib = static_cast<double>(bytes) / 1024;
+  if (kib >= 1024 * 1024) return fmt::format("{:.1f} GiB", kib / (1024 * 1024));
+  if (kib >= 1024) return fmt::format("{:.4g} MiB", kib / 1024);
+  return fmt::format("{:.4g} KiB", kib);
+}
+
+std::string title(const Mlp& mlp, std::int64_t tokens) {
+  return fmt::format("{} token{} of {}", tokens, tokens == 1 ? "" : "s", to_string(mlp));
+}
+
+std::string device_text(const DeviceDescription& device) {
+  if (device.kind != DeviceKind::cpu) return fmt::format("{} ({})", device.name, device.source);
+  return fmt::format("{}, {} thread{}, {}, {} ({})", device.name, device.cpu.threads,
+                     device.cpu.threads == 1 ? "" : "s", device.cpu.isa, device.cpu.library, device.source);
+}
+
+std::string_view layout_text(const Mlp& mlp, GateLayout layout) {
+  if (!mlp.gated) return "";
+  switch (layout) {
+    case GateLayout::separate:
+      break;
+    case GateLayout::packed_value_first:
+      return ", gate and up packed, value first";
+    case GateLayout::packed_gate_first:
+      return ", gate and up packed, gate first";
+  }
+  return ", gate and up separate";
+}
+
+}  // namespace
+
+std::string text(const Ladder& ladder, const TextOptions& options) {
+  std::string out = paint(options, title(ladder.mlp, ladder.tokens), "1");
+  out += fmt::format("{}\non {}\nnumerics {}, seed {}\n\n", layout_text(ladder.mlp, ladder.layout),
+                     device_text(ladder.device), to_string(ladder.numerics), ladder.seed);
+
+  TextTable table({{"rung", Align::left},
+                   {"launches"},
+                   {"bytes"},
+                   {"median"},
+                   {"min"},
+                   {"max"},
+                   {"samples"},
+                   {"speed-up"},
+                   {"forecast"},
+                   {"error"},
+                   {"tile", Align::left},
+                   {"", Align::left}});
+  for (const RungResult& rung : ladder.rungs) {
+    const Candidate& candidate = rung.candidate;
+    const bool timed = rung.time.samples > 0;
+    const auto time = [&](double us) { return timed ? duration_text(us) : std::string("-"); };
+    table.add({std::string(to_string(candidate.rung)), fmt::format("{}", candidate.launches),
+               bytes_text(candidate.bytes), time(rung.time.median_us), time(rung.time.min_us),
+               time(rung.time.max_us), fmt::format("{}", rung.time.samples),
+               rung.speedup ? fmt::format("{:.2f}x", *rung.speedup) : "-",
+               duration_text(candidate.forecast_us), fmt::format("{:.2e}", rung.error),
+               to_string(candidate.tile), rung.ok ? (rung.chosen ? "chosen" : "") : "FAILED"});
+  }
+  out += table.render(options.width);
+
+  const Floor& floor = ladder.floor;
+  out += fmt::format("\nfloor  {:.4g} GFLOP take {}, {} of inputs, weights and output take {}\n",
+                     floor.flops * 1e-9, duration_text(floor.compute_us), bytes_text(floor.bytes),
+                     duration_text(floor.memory_us));
+  if (!ladder.rungs.empty()) {
+    out += fmt::format(
+        "error  ||y - float64|| / ||float64|| on a slice of rows; an unfused framework's roundings give "
+        "{:.2e}\n",
+        ladder.rungs.back().framework_error);
+  }
+  for (const RungResult& rung : ladder.rungs) {
+    if (rung.ok) continue;
+    out += paint(options, fmt::format("FAILED {}: {}", to_string(rung.candidate.rung), rung.reason), "31") +
+           "\n";
+  }
+  return out;
+}
+
+std::string text(const Plan& plan, const TextOptions& options) {
+  std::string out = paint(options, title(plan.mlp, plan.tokens), "1");
+  out += fmt::format("\non {}\nnumerics {}\n\n", device_text(plan.device), to_string(plan.numerics));
+  TextTable table({{"rung", Align::left},
+                   {"tile", Align::left},
+                   {"launches"},
+                   {"bytes"},
+                   {"forecast"},
+                   {"", Align::left}});
+  for (const Candidate& candidate : plan.candidates) {
+    const bool legal = candidate.forecast_us > 0;
+    table.add({std::string(to_string(candidate.rung)), legal ? to_string(candidate.tile) : "-",
+               fmt::format("{}", candidate.launches), bytes_text(candidate.bytes),
+               legal ? duration_text(candidate.forecast_us) : "-",
+               candidate.rejected == Rejection::none
+                   ? "chosen"
+                   : fmt::format("out: {}", to_string(candidate.rejected))});
+  }
+  return out + table.render(options.width);
+}
+
+std::string text(const std::vector<KnownModel>& models, const TextOptions& options) {
+  TextTable table({{"name", Align::left},
+                   {"dim"},
+                   {"hidden"},
+                   {"activation", Align::left},
+                   {"bias", Align::left},
+                   {"blocks"},
+                   {"tokens"},
+                   {"at", Align::left},
+                   {"what", Align::left}});
+  for (const KnownModel& model : models) {
+    const Mlp& mlp = model.mlp;
+    table.add({std::string(model.name), fmt::format("{}", mlp.dim), fmt::format("{}", mlp.hidden),
+               mlp.gated ? fmt::format("{}, gated ({})", to_string(mlp.activation), model.gate)
+                         : std::string(to_string(mlp.activation)),
+               mlp.bias ? "yes" : "no", fmt::format("{}", model.blocks),
+               model.tokens > 0 ? fmt::format("{}", model.tokens) : "-", std::string(model.at),
+               std::string(model.title)});
+  }
+  return table.render(options.width) + fmt::format(
+                                           "\n{} feed-forward blocks; use one with `ingot bench --model "
+                                           "NAME` or `ingot plan --model NAME`\n",
+                                           models.size());
+}
+
+std::string text(const Machine& machine, const TextOptions& options) {
+  std::string out;
+  const auto line = [&](std::string_view what, const std::string& value) {
+    out += fmt::format("  {:<12}{}\n", what, value);
+  };
+  line("CPU", fmt::format("{}, {} processor{}", machine.cpu, machine.processors,
+                          machine.processors == 1 ? "" : "s"));
+  line("sets", fmt::format("{} (Ingot's loops: {})", machine.instruction_sets, machine.loops_isa));
+  line("caches", fmt::format("L1 {}, L2 {} per core, L3 {}", cache_text(machine.l1_bytes),
+                             cache_text(machine.l2_bytes), cache_text(machine.l3_bytes)));
+  line("memory", fmt::format("{}, {} available", cache_text(machine.memory_bytes),
+                             cache_text(machine.available_bytes)));
+  line("GEMM", fmt::format("{}: {}", machine.gemm_library, machine.gemm_dtypes));
+  if (machine.measured) {
+    const CpuDescription& cpu = machine.measured->cpu;
+    line("rates", fmt::format("{:.0f} GFLOP/s f32, memory {:.1f} GB/s, caches {:.0f} GB/s ({})",
+                              cpu.gemm_flops_per_s * 1e-9, cpu.memory_bytes_per_s * 1e-9,
+                              cpu.cache_bytes_per_s * 1e-9, machine.measured->source));
+  } else {
+    line("rates", "not measured yet: `ingot plan` and `ingot bench` do it at first use");
+  }
+  line("GPU driver", machine.driver.value_or("none"));
+  for (const GpuDevice& gpu : machine.gpus) {
+    line("GPU", fmt::format("{}, sm_{}{}, {}", gpu.name, gpu.compute_major, gpu.compute_minor,
+                            cache_text(gpu.memory_bytes)));
+  }
+  line("compiler", machine.device_compiler.value_or("none"));
+  line("cache", machine.cache_folder
+                    ? fmt::format("{}: {} file{}, {}{}", *machine.cache_folder, machine.cache_files,
+                                  machine.cache_files == 1 ? "" : "s", cache_text(machine.cache_bytes),
+                                  machine.cache_writable ? "" : ", not writable")
+                    : std::string("none"));
+  if (machine.missing.empty()) return out + "\nnothing is missing\n";
+  out += paint(options, "\nmissing\n", "1");
+  for (const MissingPart& part : machine.missing) {
+    out += fmt::format("  {}: {}\n    {}\n", part.what, part.effect, part.command);
+  }
+  return out;
+}
+
+}  // namespace ingot::report

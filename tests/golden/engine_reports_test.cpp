@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What bench, plan, models and doctor print, from values that are the same on every machine.
+#include <gtest/gtest.h>
+
+#include "golden_file.h"
+#include "ingot/report.h"
+
+namespace ingot {
+namespace {
+
+using test::golden_matches;
+
+DeviceDescription device() {
+  DeviceDescription device{
+      .kind = DeviceKind::cpu, .name = "Some CPU 9000", .source = "measured 2026-01-31", .cpu = {}};
+  CpuDescription& cpu = device.cpu;
+  cpu.threads = 8;
+  cpu.isa = "avx2";
+  cpu.library = "oneDNN 2.6.3";
+  cpu.l1_bytes = 32U << 10U;
+  cpu.l2_bytes = 512U << 10U;
+  cpu.l3_bytes = 32U << 20U;
+  cpu.gemm_flops_per_s = 700e9;
+  cpu.gemm_row_overhead = 3;
+  cpu.cache_bytes_per_s = 200e9;
+  cpu.memory_bytes_per_s = 40e9;
+  cpu.stream_bytes_per_s = 35e9;
+  cpu.task_s = 3e-6;
+  for (std::size_t d = 0; d < dtype_count; ++d) {
+    cpu.activation_s[d].fill(0.1e-9);
+    cpu.gate_s[d] = 0.02e-9;
+    cpu.convert_s[d] = d == 0 ? 0 : 0.02e-9;
+  }
+  return device;
+}
+
+const Mlp geglu{320, 1280, Activation::gelu_erf, true, true, DType::bf16};
+
+Ladder ladder() {
+  Ladder ladder{.device = device(),
+                .mlp = geglu,
+                .tokens = 8192,
+                .numerics = Numerics::match,
+                .layout = GateLayout::packed_value_first,
+                .seed = 7,
+                .floor = {.flops = 2.013e10, .bytes = 12953600, .compute_us = 28757.143, .memory_us = 323.84},
+                .rungs = {}};
+  const auto rung = [&](Rung which, int launches, double us, double forecast, double speedup) {
+    RungResult result;
+    result.candidate = {.rung = which,
+                        .tile = {192, 256, 1},
+                        .launches = launches,
+                        .bytes = 1e8 * launches,
+                        .forecast_us = forecast,
+                        .rejected = Rejection::none};
+    result.time = {us, us * 0.96, us * 1.5, 30};
+    result.speedup = speedup;
+    result.error = 0.0031234567;
+    result.framework_error = 0.0031;
+    result.bound = 0.00345;
+    result.ok = true;
+    return result;
+  };
+  ladder.rungs = {rung(Rung::matmul_add, 6, 43210.5, 44000, 0.875),
+                  rung(Rung::unfused, 4, 37809.25, 38000, 1), rung(Rung::epilogue, 2, 33000, 32000, 1.145735),
+                  rung(Rung::one_pass, 1, 30250.125, 30000, 1.24989)};
+  ladder.rungs.back().chosen = true;
+  return ladder;
+}
+
+TEST(GoldenEngineReports, Bench) {
+  EXPECT_TRUE(golden_matches(report::text(ladder()), "bench.txt"));
+  EXPECT_TRUE(golden_matches(report::json(ladder()), "bench.json"));
+  EXPECT_TRUE(golden_matches(report::json("trace.json", {ladder()}), "bench_trace.json"));
+}
+
+TEST(GoldenEngineReports, BenchThatFailed) {
+  Ladder failed = ladder();
+  RungResult& wrong = failed.rungs[2];
+  wrong.ok = false;
+  wrong.reason = "error 0.02 is above 0.00345";
+  wrong.error = 0.02;
+  wrong.time = {};
+  wrong.speedup.reset();
+  EXPECT_FALSE(failed.ok());
+  EXPECT_TRUE(
+      golden_matches(report::text(failed, {.color = true, .width = 110, .all = false}), "bench_failed.txt"));
+  EXPECT_TRUE(golden_matches(report::json(failed), "bench_failed.json"));
+}
+
+TEST(GoldenEngineReports, Plan) {
+  const auto many = plan(geglu, 8192, device(), {.numerics = Numerics::fast, .rung = {}, .packed = true});
+  ASSERT_TRUE(many);
+  EXPECT_TRUE(golden_matches(report::text(*many), "plan.txt"));
+  EXPECT_TRUE(golden_matches(report::json(*many), "plan.json"));
+  const auto one = plan({4096, 14336, Activation::silu, true, false, DType::f32}, 1, device());
+  ASSERT_TRUE(one);
+  EXPECT_TRUE(golden_matches(report::text(*one), "plan_one_token.txt"));
+  EXPECT_TRUE(golden_matches(report::json(*one), "plan_one_token.json"));
+}
+
+TEST(GoldenEngineReports, Models) {
+  EXPECT_TRUE(golden_matches(report::text(known_models(), {.color = false, .width = 160, .all = false}),
+                             "models.txt"));
+  EXPECT_TRUE(golden_matches(report::json(known_models()), "models.json"));
+}
+
+TEST(GoldenEngineReports, Doctor) {
+  Machine machine{.cpu = "Some CPU 9000",
+                  .processors = 8,
+                  .instruction_sets = "sse2 avx avx2 fma",
+                  .loops_isa = "avx2",
+                  .l1_bytes = 32U << 10U,
+                  .l2_bytes = 512U << 10U,
+                  .l3_bytes = 32U << 20U,
+                  .memory_bytes = std::uint64_t{64} << 30U,
+                  .available_bytes = std::uint64_t{50} << 30U,
+                  .gemm_library = "oneDNN 2.6.3",
+                  .gemm_dtypes = "f32",
+                  .measured = device(),
+                  .driver = "libcuda.so.1, CUDA 12.8",
+                  .gpus = {{"NVIDIA H200", 9, 0, std::uint64_t{141} << 30U}},
+                  .device_compiler = "libnvrtc.so.12, 12.8",
+                  .cache_folder = "/var/cache/ingot",
+                  .cache_writable = true,
+                  .cache_files = 12,
+                  .cache_bytes = 345678,
+                  .missing = {}};
+  EXPECT_TRUE(golden_matches(report::text(machine), "doctor_full.txt"));
+  EXPECT_TRUE(golden_matches(report::json(machine), "doctor_full.json"));
+  machine.measured.reset();
+  machine.driver.reset();
+  machine.gpus.clear();
+  machine.device_compiler.reset();
+  machine.cache_folder.reset();
+  machine.cache_writable = false;
+  machine.missing = {{"NVIDIA driver", "MLPs run on the CPU only", "apt-get install nvidia-driver"},
+                     {"cache folder", "kernels are made anew", "export INGOT_CACHE=folder"}};
+  EXPECT_TRUE(golden_matches(report::text(machine), "doctor_bare.txt"));
+  EXPECT_TRUE(golden_matches(report::json(machine), "doctor_bare.json"));
+}
+
+}  // namespace
+}  // namespace ingot
