@@ -24,10 +24,6 @@ constexpr std::string_view devices_key = "\"deviceProperties\"";
 constexpr std::size_t most_header = 16 * 1024 * 1024;  // longer members around the events are not kept
 constexpr std::size_t overlap = 4096;  // kept when they are dropped: room for the key and its colon
 
-bool is_space(char c) {
-  return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
 std::string_view trim(std::string_view text, std::string_view also = {}) {
   const auto drop = [also](char c) { return is_space(c) || also.find(c) != also.npos; };
   while (!text.empty() && drop(text.front())) text.remove_prefix(1);

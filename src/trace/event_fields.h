@@ -70,20 +70,21 @@ class KeyTable {
     first_[letters] = static_cast<std::uint8_t>(filled);
   }
 
-  /// `raw` points at the first character of a key inside its quotes; sixteen bytes must be readable.
+  /// `raw` points at the first character of a key inside its quotes; as many bytes as the longest key has
+  /// must be readable.
   Field find(const char* raw) const {
     const std::size_t letter = bucket(*raw);
-    for (std::size_t i = first_[letter]; i != first_[letter + 1]; ++i) {
+    std::uint64_t head = 0, tail = 0;
+    std::memcpy(&head, raw, sizeof head);
+    for (std::size_t i = first_[letter], end = first_[letter + 1]; i != end; ++i) {
       const Entry& entry = entries_[i];
-      std::uint64_t head = 0, tail = 0;
-      std::memcpy(&head, raw, sizeof head);
+      if (((head ^ entry.head) & entry.head_mask) != 0) continue;
+      if (entry.tail_mask == 0) return entry.key.field;
       std::memcpy(&tail, raw + sizeof head, sizeof tail);
-      if (((head ^ entry.head) & entry.head_mask) != 0 || ((tail ^ entry.tail) & entry.tail_mask) != 0)
-        continue;
+      if (((tail ^ entry.tail) & entry.tail_mask) != 0) continue;
       const std::string_view text = entry.key.text;
       if (text.size() < 16) return entry.key.field;
-      if (std::memcmp(raw + 16, text.data() + 16, text.size() - 16) == 0 && raw[text.size()] == '"')
-        return entry.key.field;
+      if (std::string_view(raw, text.size()) == text && raw[text.size()] == '"') return entry.key.field;
     }
     return Field::unknown;
   }

@@ -3,148 +3,220 @@
 
 #include <simdjson.h>
 
-#include "trace/text_window.h"
+#include <bit>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "trace/event_borders.h"
+#include "trace/json_text.h"
 
 namespace ingot::trace {
 namespace {
 
-namespace ondemand = simdjson::ondemand;
+// Enough to amortise a start; the text is indexed as it is parsed, so more would gain nothing.
+constexpr std::size_t most_bytes = 64 * 1024;
 
-static_assert(TextWindow::padding >= simdjson::SIMDJSON_PADDING);
+constexpr KeyTable<8> event_keys({{"ph", Field::ph},
+                                  {"cat", Field::cat},
+                                  {"name", Field::name},
+                                  {"pid", Field::pid},
+                                  {"tid", Field::tid},
+                                  {"ts", Field::ts},
+                                  {"dur", Field::dur},
+                                  {"args", Field::args}});
+constexpr KeyTable<13> arg_keys({{"External id", Field::external_id},
+                                 {"external id", Field::external_id},  // 2021
+                                 {"correlation", Field::correlation},
+                                 {"Input Dims", Field::dims},
+                                 {"Input type", Field::types},
+                                 {"Concrete Inputs", Field::concrete},
+                                 {"device", Field::device},
+                                 {"stream", Field::stream},
+                                 {"registers per thread", Field::registers},
+                                 {"shared memory", Field::shared_memory},
+                                 {"grid", Field::grid},
+                                 {"block", Field::block},
+                                 {"bytes", Field::bytes}});
 
-// The commonest keys stand first: they are compared in this order.
-constexpr KeyTable event_keys({{"ph", Field::ph},
-                               {"cat", Field::cat},
-                               {"name", Field::name},
-                               {"pid", Field::pid},
-                               {"tid", Field::tid},
-                               {"ts", Field::ts},
-                               {"dur", Field::dur},
-                               {"args", Field::args}});
-constexpr KeyTable arg_keys({{"External id", Field::external_id},
-                             {"correlation", Field::correlation},
-                             {"Input Dims", Field::dims},
-                             {"Input type", Field::types},
-                             {"Concrete Inputs", Field::concrete},
-                             {"device", Field::device},
-                             {"stream", Field::stream},
-                             {"registers per thread", Field::registers},
-                             {"shared memory", Field::shared_memory},
-                             {"grid", Field::grid},
-                             {"block", Field::block},
-                             {"bytes", Field::bytes},
-                             {"external id", Field::external_id}});
+// Numbers, words and white space are short, but there are many: sixteen bytes a step where the machine can.
+// Both functions stop at the zeros behind the text and read at most sixteen bytes past where they stop.
+#if defined(__SSE2__)
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() &&
-         (text.back() == ' ' || text.back() == '\n' || text.back() == '\r' || text.back() == '\t')) {
-    text.remove_suffix(1);
-  }
-  return text;
+/// Position of the first byte of 16 whose mask is set, or 16.
+unsigned first_set(__m128i mask) {
+  return static_cast<unsigned>(std::countr_zero(static_cast<unsigned>(_mm_movemask_epi8(mask)) | 0x10000U));
 }
 
-/// The text of a scalar or an array. No field Ingot reads is an object: one is passed over.
-bool read_text(ondemand::value& value, std::string_view& out) {
-  std::string_view text = value.raw_json_token();
-  if (text.front() == '{') return true;
-  if (text.front() == '[') {
-    ondemand::array array;
-    if (value.get_array().get(array) != simdjson::SUCCESS) return false;
-    if (array.raw_json().get(text) != simdjson::SUCCESS) return false;
+/// Past white space (any control character but zero counts).
+const char* skip_blank(const char* at) {
+  for (;; at += 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    const __m128i blank = _mm_set1_epi8(' ');
+    const __m128i is_blank = _mm_cmpeq_epi8(_mm_max_epu8(bytes, blank), blank);
+    const __m128i is_zero = _mm_cmpeq_epi8(bytes, _mm_setzero_si128());
+    const unsigned found = first_set(_mm_or_si128(_mm_xor_si128(is_blank, _mm_set1_epi8(-1)), is_zero));
+    if (found != 16) return at + found;
   }
-  out = trimmed(text);
-  return true;
 }
 
-bool read_args(ondemand::value& value, EventTokens& tokens) {
-  if (value.raw_json_token().front() != '{') return true;
-  ondemand::object object;
-  if (value.get_object().get(object) != simdjson::SUCCESS) return false;
-  for (auto member : object) {
-    ondemand::field field;
-    if (std::move(member).get(field) != simdjson::SUCCESS) return false;
-    const Field which = arg_keys.find(field.key().raw());
-    if (which != Field::unknown && !read_text(field.value(), tokens[which])) return false;
+/// Past a number or a word: up to a comma, colon, quote, brace, bracket or blank.
+const char* skip_word(const char* at) {
+  for (;; at += 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    const __m128i folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
+    const __m128i blank = _mm_set1_epi8(' ');
+    const __m128i separators = _mm_or_si128(
+        _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(',')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(':'))),
+        _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
+                     _mm_cmpeq_epi8(_mm_max_epu8(bytes, blank), blank)));
+    const __m128i brackets =
+        _mm_or_si128(_mm_cmpeq_epi8(folded, _mm_set1_epi8('{')), _mm_cmpeq_epi8(folded, _mm_set1_epi8('}')));
+    const unsigned found = first_set(_mm_or_si128(separators, brackets));
+    if (found != 16) return at + found;
   }
-  return true;
 }
 
-/// Walks every member of the event and of its args, wanted or not: a stray quote anywhere in them must show
-/// as an error here, lest the event swallow its neighbours.
-bool read_event(ondemand::value& value, EventTokens& tokens) {
-  tokens.clear();
-  ondemand::object object;
-  if (value.get_object().get(object) != simdjson::SUCCESS) return false;
-  for (auto member : object) {
-    ondemand::field field;
-    if (std::move(member).get(field) != simdjson::SUCCESS) return false;
-    const Field which = event_keys.find(field.key().raw());
-    if (which == Field::unknown) continue;
-    if (which == Field::args) {
-      if (!read_args(field.value(), tokens)) return false;
-      continue;
-    }
-    if (!read_text(field.value(), tokens[which])) return false;
-  }
-  return true;
+#else
+
+const char* skip_blank(const char* at) {
+  while (*at != '\0' && static_cast<unsigned char>(*at) <= ' ') ++at;
+  return at;
+}
+
+const char* skip_word(const char* at) {
+  while (static_cast<unsigned char>(*at) > ' ' &&
+         std::string_view(",:\"{}[]").find(*at) == std::string_view::npos)
+    ++at;
+  return at;
+}
+
+#endif
+
+/// Past white space; often there is none, or a single space.
+const char* skip(const char* at) {
+  if (static_cast<unsigned char>(*at) > ' ') return at;
+  if (static_cast<unsigned char>(at[1]) > ' ' && *at != '\0') return at + 1;
+  return skip_blank(at);
+}
+
+std::string_view between(const char* begin, const char* end) {
+  return {begin, static_cast<std::size_t>(end - begin)};
 }
 
 }  // namespace
 
-struct EventParser::Json {
-  ondemand::parser parser;
-};
+void EventParser::reset(std::string_view text) {
+  index_.reset(text);
+  base_ = text.data();
+  end_ = base_ + text.size();
+}
 
-EventParser::EventParser(TraceBuilder& builder) : json_(std::make_unique<Json>()), builder_(builder) {}
-EventParser::~EventParser() = default;
+const char* EventParser::fail(const char* at) {
+  cut_ = at >= end_;
+  return nullptr;
+}
 
-std::size_t EventParser::add_run(const EventRun& run, std::uint64_t first_offset) {
-  // The run is made a JSON array in place: what stands before and behind it is overwritten for the time of
-  // the parse.
-  char* const open = const_cast<char*>(run.events.front().begin) - 1;
-  char* const close = const_cast<char*>(run.events.back().end);
-  const char before = *open;
-  const char behind = *close;
-  *open = '[';
-  *close = ']';
-  const auto length = static_cast<std::size_t>(close + 1 - open);
-
-  std::size_t added = 0;
-  ondemand::document document;
-  ondemand::array array;
-  if (json_->parser.iterate(open, length, length + simdjson::SIMDJSON_PADDING).get(document) ==
-          simdjson::SUCCESS &&
-      document.get_array().get(array) == simdjson::SUCCESS) {
-    for (auto element : array) {
-      ondemand::value value;
-      if (std::move(element).get(value) != simdjson::SUCCESS) break;
-      // simdjson does not look into what it passes over: brackets out of balance there would let it run on
-      // into the next event, or stop early. Only an event that begins and ends where the splitter says is
-      // taken.
-      const char* const begin = value.raw_json_token().data();
-      if (added == run.events.size() || begin != run.events[added].begin) break;
-      if (!read_event(value, tokens_)) break;
-      const char* next = nullptr;
-      if (document.current_location().get(next) != simdjson::SUCCESS || next < run.events[added].end) break;
-      if (next > (added + 1 == run.events.size() ? close : run.events[added + 1].begin)) break;
-      builder_.add(tokens_, first_offset + static_cast<std::uint64_t>(begin - run.events.front().begin));
-      ++added;
+/// The members of an object, from behind its '{' to behind its '}'; nullptr when they are not JSON. All are
+/// walked, wanted or not: a stray quote anywhere in them must show here, lest the event swallow its
+/// neighbours.
+template <EventParser::Level level>
+const char* EventParser::members(const char* at) {
+  at = skip(at);
+  if (*at == '}') return at + 1;
+  for (;;) {
+    if (*at != '"') return fail(at);
+    const char* const key = at + 1;
+    at = quote(key);
+    if (at == end_) return fail(at);
+    at = skip(at + 1);
+    if (*at != ':') return fail(at);
+    at = skip(at + 1);
+    const Field field = level == Level::event ? event_keys.find(key) : arg_keys.find(key);
+    const char* const value = at;
+    switch (*at) {
+      case '"':
+        at = quote(at + 1);
+        if (at == end_) return fail(at);
+        ++at;
+        break;
+      case '{':
+        if (level == Level::event && field == Field::args) {
+          at = members<Level::args>(at + 1);
+          if (at == nullptr) return nullptr;
+          break;
+        }
+        [[fallthrough]];
+      case '[':
+        at = match(at);
+        if (at == end_ || *at != (*value == '{' ? '}' : ']')) return fail(at);
+        ++at;
+        break;
+      default:
+        at = skip_word(at);
+        if (at == value) return fail(at);
+        break;
     }
+    if (field != Field::unknown) tokens_[field] = between(value, at);
+    at = skip(at);
+    if (*at == '}') return at + 1;
+    if (*at != ',') return fail(at);
+    at = skip(at + 1);
   }
-  *open = before;
-  *close = behind;
-  return added;
+}
+
+/// The event whose '{' stands at `open`: the position behind it, or nullptr.
+const char* EventParser::event(const char* open) {
+  tokens_.clear();
+  const char* const behind = members<Level::event>(open + 1);
+  if (behind == nullptr) return nullptr;
+  const auto length = static_cast<std::size_t>(behind - base_);
+  const bool plain = index_.first_beyond_ascii() >= length;
+  if (index_.first_control() < length || !(plain || simdjson::validate_utf8(between(open, behind)))) {
+    cut_ = false;
+    return nullptr;
+  }
+  return behind;
+}
+
+EventParser::Run EventParser::add_events(std::string_view text, bool final, std::uint64_t offset) {
+  reset(text);
+  const char* at = base_;
+  for (;;) {
+    for (at = skip(at); *at == ',';) at = skip(at + 1);
+    if (at >= end_) return {Stop::need_text, end_};
+    if (*at == ']') {
+      const Answer answer = ends_array(between(at, end_), final);
+      if (answer == Answer::need_text) return {Stop::need_text, at};
+      return {answer == Answer::yes ? Stop::array_end : Stop::junk, at};
+    }
+    if (*at != '{') return {Stop::junk, at};
+    if (static_cast<std::size_t>(at - base_) >= most_bytes) return {Stop::limit, at};
+    const char* const behind = event(at);
+    if (behind == nullptr) return {cut_ ? Stop::need_text : Stop::damaged, at};
+
+    // Behind an event comes a comma and the next one, or the array's end; else its closing brace was none. A
+    // missing comma is forgiven where a new event plainly begins.
+    const char* next = skip(behind);
+    const bool comma = *next == ',';
+    if (comma) next = skip(next + 1);
+    if (next >= end_ && !final) return {Stop::need_text, at};
+    const bool goes_on = next >= end_ || *next == ']' || (comma && (*next == '{' || *next == ','));
+    if (!goes_on && !begins_event(between(next, end_))) {
+      const bool told = final || static_cast<std::size_t>(end_ - next) > event_key_room;
+      return {told ? Stop::damaged : Stop::need_text, at};
+    }
+    builder_.add(tokens_, offset + static_cast<std::uint64_t>(at - base_));
+    at = next;
+  }
 }
 
 bool EventParser::add_one(std::string_view text, std::uint64_t offset) {
-  ondemand::document document;
-  ondemand::value value;
-  if (json_->parser.iterate(text.data(), text.size(), text.size() + simdjson::SIMDJSON_PADDING)
-          .get(document) != simdjson::SUCCESS) {
-    return false;
-  }
-  if (document.get_value().get(value) != simdjson::SUCCESS || !read_event(value, tokens_)) return false;
-  if (document.current_location().error() == simdjson::SUCCESS) return false;  // more follows the event
+  reset(text);
+  const char* const open = skip(base_);
+  if (*open != '{') return false;
+  const char* const behind = event(open);
+  if (behind == nullptr || skip(behind) != end_) return false;
   builder_.add(tokens_, offset);
   return true;
 }

@@ -3,33 +3,27 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
-
+#include "trace/event_borders.h"
 #include "trace/json_mender.h"
+#include "trace/json_text.h"
 
 namespace ingot::trace {
 namespace {
-
-// Enough to amortise a parse, small enough that text, index and columns stay in the second-level cache.
-constexpr std::size_t run_bytes = 64 * 1024;
-constexpr std::size_t all_events = std::numeric_limits<std::size_t>::max();
 
 // An event that long without an end is looked at for one that was missed; and one that long is given up, so
 // that memory stays bounded on garbage. The longest real events (lists of ranks) are some hundred kilobytes.
 constexpr std::size_t doubtful_event = 1024 * 1024;
 constexpr std::size_t longest_event = 8 * 1024 * 1024;
-constexpr std::size_t boundary_bytes = 256;  // kept while searching: what an event's first key may need
 
-bool comma_follows(const char* at, const char* end) {
-  while (at != end && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')) ++at;
-  return at != end && *at == ',';
+bool comma_follows(std::string_view text) {
+  text = skip_space(text);
+  return !text.empty() && text.front() == ',';
 }
 
 }  // namespace
 
 EventReader::EventReader(TextWindow& window, Trace& trace)
-    : window_(window), trace_(trace), builder_(trace), parser_(builder_), most_events_(all_events) {}
+    : window_(window), trace_(trace), builder_(trace), parser_(builder_) {}
 
 Result<void> EventReader::read() {
   for (;;) {
@@ -44,33 +38,22 @@ Result<void> EventReader::read() {
 
 EventReader::Progress EventReader::step() {
   if (in_junk_) return skip_junk();
-  split_events(text(), window_.at_end(), most_events_, run_bytes, run_);
-  if (!run_.events.empty()) {
-    const std::size_t added = parser_.add_run(run_, window_.offset_of(run_.events.front().begin));
-    if (added == run_.events.size()) {
-      window_.consume_to(run_.next);
-      most_events_ = most_events_ > all_events / 2 ? all_events : most_events_ * 2;
+  const EventParser::Run run = parser_.add_events(text(), window_.at_end(), offset());
+  window_.consume_to(run.next);
+  switch (run.stop) {
+    case EventParser::Stop::limit:
       return Progress::done;
-    }
-    window_.consume_to(run_.events[added].begin);
-    most_events_ = 1;
-    return run_.events.size() == 1 ? resolve_event() : Progress::done;
-  }
-  window_.consume_to(run_.next);
-  switch (run_.stop) {
-    case EventRun::Stop::array_end:
-      window_.consume_to(run_.next + 1);
+    case EventParser::Stop::array_end:
+      window_.consume_to(run.next + 1);
       return Progress::ended;
-    case EventRun::Stop::suspect:
+    case EventParser::Stop::damaged:
       return resolve_event();
-    case EventRun::Stop::junk:
+    case EventParser::Stop::junk:
       return skip_junk();
-    case EventRun::Stop::need_text:
-      return out_of_text();
-    case EventRun::Stop::limit:
+    case EventParser::Stop::need_text:
       break;
   }
-  return Progress::done;
+  return out_of_text();
 }
 
 /// The text at hand ends inside an event or between two.
@@ -98,21 +81,22 @@ bool EventReader::mend_and_add(std::string_view event) {
 /// that look like events).
 EventReader::Progress EventReader::resolve_event() {
   const std::string_view all = text();
-  const ObjectScan scan = scan_object(all);
-  const bool closed = scan.state == ObjectScan::State::closed;
   const char* const plain_end = find_event_end(all, window_.at_end());
   if (plain_end == nullptr && !window_.at_end() && all.size() < longest_event) return Progress::more_text;
-
-  const char* const scan_end = closed ? all.data() + scan.length : nullptr;
-  for (const char* const end : {plain_end, scan_end == plain_end ? nullptr : scan_end}) {
-    if (end == nullptr) continue;
-    const std::uint64_t skipped = trace_.skipped_events;
-    if (!mend_and_add({all.data(), static_cast<std::size_t>(end - all.data())})) continue;
+  if (plain_end != nullptr && mend_and_add(all.substr(0, static_cast<std::size_t>(plain_end - all.data())))) {
+    window_.consume_to(plain_end);
+    return Progress::done;
+  }
+  const std::uint64_t skipped = trace_.skipped_events;
+  const char* const scan_end = find_object_end(all, index_);
+  if (scan_end != nullptr && mend_and_add(all.substr(0, static_cast<std::size_t>(scan_end - all.data())))) {
     // Closed early: what stands before the next plain event is the rest of this one, no second fault. A comma
     // says that it is not, unless the event was of no use without its rest.
-    const bool early = plain_end != nullptr && end < plain_end;
-    const bool rest_is_lost = early && (trace_.skipped_events != skipped || !comma_follows(end, plain_end));
-    window_.consume_to(rest_is_lost ? plain_end : end);
+    const bool early = plain_end != nullptr && scan_end < plain_end;
+    const bool rest_is_lost =
+        early && (trace_.skipped_events != skipped ||
+                  !comma_follows({scan_end, static_cast<std::size_t>(plain_end - scan_end)}));
+    window_.consume_to(rest_is_lost ? plain_end : scan_end);
     return Progress::done;
   }
   if (plain_end != nullptr || scan_end != nullptr) {
@@ -143,7 +127,7 @@ EventReader::Progress EventReader::skip_junk() {
     return Progress::done;
   }
   if (!window_.at_end()) {
-    if (all.size() > boundary_bytes) window_.consume_to(window_.end() - boundary_bytes);
+    if (all.size() > event_key_room) window_.consume_to(window_.end() - event_key_room);
     return Progress::more_text;
   }
   trace_.complete = junk_after_array_;

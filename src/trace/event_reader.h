@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Drives splitter and parser over the event array, and finds the way back after damage: one bad event costs
+// Drives the parser over the event array, and finds the way back after damage: one bad event costs
 // one event.
 #pragma once
 
@@ -12,7 +12,6 @@
 #include "ingot/status.h"
 #include "ingot/trace.h"
 #include "trace/event_parser.h"
-#include "trace/event_splitter.h"
 #include "trace/text_window.h"
 #include "trace/trace_builder.h"
 
@@ -41,9 +40,8 @@ class EventReader {
   Trace& trace_;
   TraceBuilder builder_;
   EventParser parser_;
-  EventRun run_;
+  TextIndex index_;
   std::string mended_;
-  std::size_t most_events_;        ///< in the next run: falls to one on damage and doubles back
   bool in_junk_ = false;           ///< the junk at the window's begin is counted already
   bool junk_after_array_ = false;  ///< that junk began with a ']': at the end of the text it was the array's
 };
