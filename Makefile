@@ -24,8 +24,10 @@ build: setup  ## release build in build/host
 	@cmake --preset host $(LAUNCH) >/dev/null
 	@cmake --build --preset host
 
-run: build  ## build, then explain a recorded trace
+run: build  ## build, explain a recorded trace, then bench the MLP found in it
 	$(BUILD)/src/ingot explain $(TRACE)
+	@echo
+	$(BUILD)/src/ingot bench --from-trace $(TRACE)
 
 test: setup  ## build and run every test: release, sanitizers, lint
 	@python3 scripts/test.py
