@@ -28,7 +28,7 @@ std::string_view identifier_around(std::string_view text, std::size_t at) {
 
 // Where the rule's pattern is in the name, as the identifier it was found in; empty when it is not. Function
 // names
-// ("=", "~") are short and common, so they count only in the rule's own family's namespace, or in none.
+// ("=", "~") are short and common, so they count only in the namespace of the rule's own family, or in none.
 std::string_view find(const Rule& rule, const Signature& signature, std::string_view owner) {
   const std::string_view head = signature.head;
   const std::string_view text = rule.pattern.substr(1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PyTorch's own kernels. A handful of templates run everything; the functor in their arguments names the
-// operator.
+// PyTorch's own kernels. A handful of templates run everything; the functor among their arguments names the
+// operator they run.
 #include <algorithm>
 
 #include "trace/kernel_name_rules.h"

@@ -85,9 +85,9 @@ constexpr Namespace kNamespaces[] = {
     {"multimem_", "symmetric-memory"},
     {"one_shot_all_reduce", "symmetric-memory"},
     {"two_shot_all_reduce", "symmetric-memory"},
-    {"ncclDevKernel", "nccl"},
-    {"ncclKernel", "nccl"},
     {"nccl", "nccl"},
+    {"triton_", "triton"},
+    {"rocblas_", "rocblas"},
     {"nvshmem", "nvshmem"},
 };
 
@@ -98,6 +98,7 @@ using enum KernelKind;
 constexpr Rule kRoles[] = {
     {"nccldevkernel", "nccl", communication, "", "", read_nccl},
     {"ncclkernel", "nccl", communication, "", "", read_nccl},
+    {"ncclsymk", "nccl", communication, "nccl symmetric"},
     {"allreducefusedrmsnorm", "", communication, "all-reduce rms_norm", "rms_norm"},
     {"allreducefusion", "", communication, "all-reduce fused", ""},
     {"allreduce", "", communication, "all-reduce"},

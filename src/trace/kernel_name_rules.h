@@ -49,14 +49,13 @@ std::string_view family_of_namespace(std::string_view qualified_name);
 
 /// What a token of a '_'-separated name means.
 enum class Meaning {
-  drop,          ///< known, and nothing worth showing
-  flag,          ///< shown as `value`, or as it is
-  arch,          ///< `value` in front of the token behind the pattern's literal part, or the token as it is
-  tile,          ///< m, n and perhaps k
-  k_and_stages,  ///< depth of the tile, pipeline stages
-  pair,          ///< two numbers: tile, then k and stages, then cluster
-  triple,        ///< three numbers: tile, then cluster
-  wide_triple,   ///< three numbers: tile, then a flag (warp tile)
+  drop,         ///< known, and nothing worth showing
+  flag,         ///< shown as `value`, or as it is
+  arch,         ///< `value` in front of the token behind the pattern's literal part, or the token as it is
+  tile,         ///< m, n and perhaps k
+  pair,         ///< two numbers: tile, then k and stages, then cluster
+  triple,       ///< three numbers: tile, then cluster
+  wide_triple,  ///< three numbers: tile, then a flag (warp tile)
   cluster,
   stages,
   alignment,
@@ -64,7 +63,6 @@ enum class Meaning {
   split_k,
   bias,
   fused,        ///< operator `value`
-  kind_helper,  ///< the kernel only finishes the GEMM before it
 };
 struct TokenRule {
   std::string_view pattern;  ///< as for match()

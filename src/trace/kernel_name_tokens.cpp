@@ -68,11 +68,6 @@ void place(const TokenRule& row, std::string_view token, const Numbers& numbers,
     case Meaning::tile:
       set_tile(out, numbers);
       break;
-    case Meaning::k_and_stages:
-      if (!out.tile) out.tile = TileShape{};
-      out.tile->k = numbers.value[0];
-      out.stages = numbers.value[1];
-      break;
     case Meaning::pair:
       place_pair(out, numbers, placed.pairs++);
       break;
@@ -110,9 +105,6 @@ void place(const TokenRule& row, std::string_view token, const Numbers& numbers,
       break;
     case Meaning::fused:
       add_fused(out, row.value);
-      break;
-    case Meaning::kind_helper:
-      out.kind = KernelKind::gemm_helper;
       break;
   }
 }

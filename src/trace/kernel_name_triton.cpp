@@ -37,8 +37,7 @@ std::string_view longest_op(std::string_view text) {
   return best;
 }
 
-// Operators of "_unsafe_view_gelu_mul", views included. Words no operator begins with are kept together as
-// one.
+// Operators of "_unsafe_view_gelu_mul", views included. Words no operator begins with stay together as one.
 std::vector<std::string> split_ops(std::string_view text) {
   std::vector<std::string> out;
   std::string unknown;
@@ -73,16 +72,7 @@ bool is_specialisation(std::string_view text) {
          text.find('d') != std::string_view::npos;
 }
 
-struct Form {
-  std::string_view token;
-  KernelKind kind;
-};
-constexpr Form kForms[] = {
-    {"poi", KernelKind::pointwise}, {"red", KernelKind::reduction}, {"per", KernelKind::reduction},
-    {"tem", KernelKind::gemm},      {"for", KernelKind::pointwise}, {"spl", KernelKind::other},
-};
-
-// Operators that decide what a fused kernel is, first match wins.
+// What a template instantiated for one of these is; any other is a matrix product.
 struct Role {
   std::string_view op;
   KernelKind kind;
@@ -116,20 +106,13 @@ bool has(const std::vector<std::string>& ops, std::string_view op) {
   return std::ranges::find(ops, op) != ops.end();
 }
 
+// The rule gives the kind of the form (pointwise, reduction, template); the operators can make it more exact.
 void read_inductor(Context& c) {
   KernelName& out = c.out;
   std::string_view rest = c.word;
   rest.remove_prefix(std::min(rest.size(), std::string_view("triton_").size()));
-  std::string_view form = rest.substr(0, rest.find('_'));
-  const auto* row = std::ranges::find(kForms, form, &Form::token);
-  if (row != std::end(kForms)) {
-    out.kind = row->kind;
-    rest.remove_prefix(form.size());
-    if (rest.starts_with('_')) rest.remove_prefix(1);
-  } else {
-    form = {};
-    out.kind = KernelKind::unknown;
-  }
+  if (!rest.starts_with('_')) rest.remove_prefix(std::min(rest.size(), rest.find('_')));  // "poi"
+  if (rest.starts_with('_')) rest.remove_prefix(1);
   if (rest.starts_with("fused")) rest.remove_prefix(5);
   if (rest.starts_with('_')) rest.remove_prefix(1);
   // The number, and an older specialisation, behind the operators.
@@ -142,21 +125,18 @@ void read_inductor(Context& c) {
   for (std::string& op : split_ops(rest)) {
     if (!views().contains(op)) out.fused.push_back(std::move(op));
   }
-  if (row != std::end(kForms) && row->kind == KernelKind::gemm) {
+  const auto moves = [](const std::string& op) { return std::ranges::find(kMoves, op) != std::end(kMoves); };
+  const auto fuses = [&](std::string_view op) { return has(out.fused, op); };
+  if (out.kind == KernelKind::gemm) {
     for (const Role& role : kTemplateRoles) {
-      if (has(out.fused, role.op)) out.kind = role.kind;
+      if (fuses(role.op)) out.kind = role.kind;
     }
-  } else if (form == "red" || form == "per") {
+  } else if (out.kind == KernelKind::reduction) {
     // A root mean square or a variance, and its inverse root: a norm written out by hand.
-    const bool rms = has(out.fused, "rsqrt") &&
-                     ((has(out.fused, "mean") && has(out.fused, "pow")) || has(out.fused, "var_mean"));
-    if (rms || std::ranges::any_of(kNorms, [&](std::string_view op) { return has(out.fused, op); }))
-      out.kind = KernelKind::norm;
-  } else if (form == "poi" && std::ranges::all_of(out.fused, [](const std::string& op) {
-               return std::ranges::find(kMoves, op) != std::end(kMoves);
-             })) {
-    // Views alone: the kernel moves what they rearrange. No operators at all: nothing is known.
-    out.kind = rest.empty() ? KernelKind::pointwise : KernelKind::copy;
+    const bool by_hand = fuses("rsqrt") && ((fuses("mean") && fuses("pow")) || fuses("var_mean"));
+    if (by_hand || std::ranges::any_of(kNorms, fuses)) out.kind = KernelKind::norm;
+  } else if (out.kind == KernelKind::pointwise && !rest.empty() && std::ranges::all_of(out.fused, moves)) {
+    out.kind = KernelKind::copy;  // views alone, too: the kernel moves what they rearrange
   }
   out.short_name = "triton ";
   for (std::size_t i = 0; i < out.fused.size(); ++i)
@@ -164,8 +144,8 @@ void read_inductor(Context& c) {
   if (out.fused.empty()) out.short_name += out.kind == KernelKind::copy ? "copy" : to_string(out.kind);
 }
 
-// _matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1_swiglu: strides, types and blocks of y, x, w; the last block
-// is split-K.
+// _matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1_swiglu: strides and types of y, x, w, then the blocks of m, n,
+// k and the split of k.
 void read_matmul_ogs(Context& c) {
   for (const std::string_view token : split(c.word, '_')) {
     if (const auto blocks = match("#x#x#x#", token)) {
@@ -189,7 +169,13 @@ void no_types(Context&) {}
 
 using enum KernelKind;
 constexpr Rule kRules[] = {
-    {"^triton_", "triton-inductor", pointwise, "", "", read_inductor},
+    {"^triton_poi_", "triton-inductor", pointwise, "", "", read_inductor},
+    {"^triton_red_", "triton-inductor", reduction, "", "", read_inductor},
+    {"^triton_per_", "triton-inductor", reduction, "", "", read_inductor},
+    {"^triton_tem_", "triton-inductor", gemm, "", "", read_inductor},
+    {"^triton_for_", "triton-inductor", pointwise, "", "", read_inductor},
+    {"^triton_spl_", "triton-inductor", other, "", "", read_inductor},
+    {"^triton__", "triton-inductor", unknown, "", "", read_inductor},  // 2.0: nothing but a number
     {"^_matmul_ogs", "triton", gemm, "", "", read_matmul_ogs},
     {"^_p_matmul_ogs", "triton", gemm, "", "", read_matmul_ogs},
     {"^_finalize_matmul_scatter", "triton", gemm_helper, "matmul scatter", "", no_types},

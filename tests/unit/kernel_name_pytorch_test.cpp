@@ -51,6 +51,8 @@ TEST(KernelName, TritonInductor) {
                  "triton-inductor pointwise | triton add·relu | | add relu |");
   EXPECT_EQ(decode("triton__0d1d2d").kind, unknown);
   EXPECT_EQ(decode("triton__0d1d2d").family, "triton-inductor");
+  // Somebody's own kernel that begins alike.
+  expect_decodes("triton_my_softmax_kernel", "triton reduction | softmax | | softmax |");
 }
 
 TEST(KernelName, TritonByHand) {
