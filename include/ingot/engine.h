@@ -113,9 +113,9 @@ class Engine {
 
   const DeviceDescription& device() const;
 
-  /// Checks the weights and makes them ready. The weights must stay in place and unchanged while the result
-  /// is in use: f32 weights are read where they are, 16-bit ones may be copied (owned_bytes()). Thread-safe.
-  /// Errors invalid_argument: names the field; unsupported; out_of_memory.
+  /// Checks the weights and makes them ready. They must stay in place while the result is in use; the CPU
+  /// reads them there, whatever their dtype, and copies only biases. Thread-safe. Errors invalid_argument:
+  /// names the field; unsupported; out_of_memory.
   Result<PreparedMlp> prepare(const Mlp& mlp, const Weights& weights,
                               const PrepareOptions& options = {}) const;
 

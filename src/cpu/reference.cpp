@@ -106,17 +106,26 @@ double sum_variance(DType dtype, const double* a, const double* w, std::int64_t 
 
 enum Kind { exact, framework, matmul_add, kinds };
 
-/// The output of one linear for one row, as each kind has it.
+/// A value and the variance to expect of its distance from the exact one.
+struct Estimate {
+  double value = 0, variance = 0;
+};
+
+/// One output of a linear, as each kind has it; variances from the linear's own roundings alone.
 void linear_value(const Operand& op, const double* const in[kinds], const double* weights, std::int64_t out,
-                  double value[kinds]) {
+                  Estimate value[kinds]) {
   const DType dtype = op.dtype;
   const double bias = op.bias(out);
-  value[exact] = exact_sum(in[exact], weights, op.in) + bias;
-  const double sum = framework_sum(dtype, in[framework], weights, op.in);
-  value[framework] = round_to(dtype, sum + bias);
-  const double bare =
-      in[matmul_add] == in[framework] ? sum : framework_sum(dtype, in[matmul_add], weights, op.in);
-  value[matmul_add] = round_to(dtype, round_to(dtype, bare) + bias);
+  const double sum = exact_sum(in[exact], weights, op.in);
+  const double sums = sum_variance(dtype, in[exact], weights, op.in, sum);
+  const double last = rounding_variance(dtype, sum + bias);
+  value[exact] = {sum + bias, 0};
+  const double linear = framework_sum(dtype, in[framework], weights, op.in);
+  value[framework] = {round_to(dtype, linear + bias), sums + last};
+  const double matmul =
+      in[matmul_add] == in[framework] ? linear : framework_sum(dtype, in[matmul_add], weights, op.in);
+  value[matmul_add] = {round_to(dtype, round_to(dtype, matmul) + bias),
+                       sums + rounding_variance(dtype, sum) + last};
 }
 
 class Computation {
@@ -125,26 +134,33 @@ class Computation {
               ThreadPool& pool)
       : mlp_(mlp), weights_(weights), x_(std::move(x)), rows_(rows), pool_(pool) {
     for (auto& h : hidden_) h.resize(static_cast<std::size_t>(rows * mlp.hidden));
-    variance_.resize(hidden_[exact].size());
+    for (auto& variances : variance_) variances.resize(hidden_[exact].size());
   }
 
   void fill(Reference& out) {
     const std::int64_t blocks = (mlp_.hidden + columns - 1) / columns;
     pool_.run(blocks, [&](std::int64_t block, int) { hidden_columns(block * columns); });
+    std::vector<double>* const values[kinds] = {&out.exact, &out.framework, &out.matmul_add};
+    std::vector<double>* const deviations[kinds] = {nullptr, &out.deviation, &out.matmul_add_deviation};
     const std::size_t size = static_cast<std::size_t>(rows_ * mlp_.dim);
-    out.exact.resize(size);
-    out.framework.resize(size);
-    out.matmul_add.resize(size);
-    out.deviation.resize(size);
-    double* const results[kinds] = {out.exact.data(), out.framework.data(), out.matmul_add.data()};
+    Outputs outputs;
+    for (int kind = 0; kind < kinds; ++kind) {
+      values[kind]->resize(size);
+      outputs.value[kind] = values[kind]->data();
+      if (kind == exact) continue;
+      deviations[kind]->resize(size);
+      outputs.deviation[kind] = deviations[kind]->data();
+    }
     const std::int64_t out_blocks = (mlp_.dim + columns - 1) / columns;
-    pool_.run(out_blocks, [&](std::int64_t block, int) {
-      output_columns(block * columns, results, out.deviation.data());
-    });
+    pool_.run(out_blocks, [&](std::int64_t block, int) { output_columns(block * columns, outputs); });
   }
 
  private:
   static constexpr std::int64_t columns = 16;  // per task
+  struct Outputs {
+    double* value[kinds] = {};
+    double* deviation[kinds] = {};
+  };
 
   void hidden_columns(std::int64_t first) {
     std::vector<double> gate_row(static_cast<std::size_t>(mlp_.dim)), up_row(gate_row);
@@ -155,40 +171,35 @@ class Computation {
       for (std::int64_t r = 0; r < rows_; ++r) {
         const double* const x = x_.data() + r * mlp_.dim;
         const double* const in[kinds] = {x, x, x};
-        double g[kinds], u[kinds] = {1, 1, 1};
+        Estimate g[kinds], u[kinds] = {{1, 0}, {1, 0}, {1, 0}};
         linear_value(gate, in, gate_row.data(), j, g);
         if (mlp_.gated) linear_value(up, in, up_row.data(), j, u);
-        for (int kind = 0; kind < kinds; ++kind) {
-          const DType dtype = mlp_.dtype;
-          double h = activate(mlp_.activation, g[kind]);
-          if (kind != exact) h = round_to(dtype, h);
-          if (mlp_.gated) h = kind == exact ? h * u[kind] : round_to(dtype, h * u[kind]);
-          hidden_[kind][static_cast<std::size_t>(r * mlp_.hidden + j)] = h;
+        const auto i = static_cast<std::size_t>(r * mlp_.hidden + j);
+        hidden_[exact][i] = activate(mlp_.activation, g[exact].value) * u[exact].value;
+        for (const Kind kind : {framework, matmul_add}) {
+          const double act = round_to(mlp_.dtype, activate(mlp_.activation, g[kind].value));
+          hidden_[kind][i] = mlp_.gated ? round_to(mlp_.dtype, act * u[kind].value) : act;
+          variance_[kind][i] =
+              hidden_variance(g[exact].value, g[kind].variance, u[exact].value, u[kind].variance);
         }
-        const double gate_sum = sum_variance(mlp_.dtype, x, gate_row.data(), mlp_.dim, g[exact]);
-        const double up_sum = mlp_.gated ? sum_variance(mlp_.dtype, x, up_row.data(), mlp_.dim, u[exact]) : 0;
-        variance_[static_cast<std::size_t>(r * mlp_.hidden + j)] =
-            hidden_variance(g[exact], u[exact], gate_sum, up_sum);
       }
     }
   }
 
   /// Variance of a hidden value from the roundings on the way: those of the linears go through the
   /// activation's slope and the product, then the activation's own and the product's.
-  double hidden_variance(double gate, double up, double gate_sum, double up_sum) const {
+  double hidden_variance(double gate, double of_gate, double up, double of_up) const {
     const DType dtype = mlp_.dtype;
-    const double spread = std::sqrt(rounding_variance(dtype, gate) + gate_sum);
-    const double act = activate(mlp_.activation, gate);
+    const double spread = std::sqrt(of_gate), act = activate(mlp_.activation, gate);
     const double slope =
         (activate(mlp_.activation, gate + spread) - activate(mlp_.activation, gate - spread)) / 2;
     const double own = dtype == DType::f32 ? square(activation_roundings * unit_roundoff(dtype) * gate) : 0;
     const double variance = square(slope) + rounding_variance(dtype, act) + own;
     if (!mlp_.gated) return variance;
-    return variance * square(up) + (rounding_variance(dtype, up) + up_sum) * square(act) +
-           rounding_variance(dtype, act * up);
+    return variance * square(up) + of_up * square(act) + rounding_variance(dtype, act * up);
   }
 
-  void output_columns(std::int64_t first, double* const results[kinds], double* deviation) {
+  void output_columns(std::int64_t first, const Outputs& outputs) {
     std::vector<double> weight_row(static_cast<std::size_t>(mlp_.hidden));
     const Operand down{mlp_.dtype, weights_.down, mlp_.hidden};
     for (std::int64_t i = first; i < std::min(mlp_.dim, first + columns); ++i) {
@@ -196,15 +207,19 @@ class Computation {
       for (std::int64_t r = 0; r < rows_; ++r) {
         const double* in[kinds];
         for (int kind = 0; kind < kinds; ++kind) in[kind] = hidden_[kind].data() + r * mlp_.hidden;
-        double value[kinds];
-        linear_value(down, in, weight_row.data(), i, value);
-        for (int kind = 0; kind < kinds; ++kind) results[kind][r * mlp_.dim + i] = value[kind];
-        double variance = rounding_variance(mlp_.dtype, value[exact]) +
-                          sum_variance(mlp_.dtype, in[exact], weight_row.data(), mlp_.hidden, value[exact]);
-        const double* const hidden = variance_.data() + r * mlp_.hidden;
-        for (std::int64_t j = 0; j < mlp_.hidden; ++j)
-          variance += square(weight_row[static_cast<std::size_t>(j)]) * hidden[j];
-        deviation[r * mlp_.dim + i] = std::sqrt(variance);
+        Estimate y[kinds];
+        linear_value(down, in, weight_row.data(), i, y);
+        const std::int64_t at = r * mlp_.dim + i;
+        outputs.value[exact][at] = y[exact].value;
+        for (const Kind kind : {framework, matmul_add}) {
+          const double* const of_hidden = variance_[kind].data() + r * mlp_.hidden;
+          double variance = y[kind].variance;
+          for (std::int64_t j = 0; j < mlp_.hidden; ++j) {
+            variance += square(weight_row[static_cast<std::size_t>(j)]) * of_hidden[j];
+          }
+          outputs.value[kind][at] = y[kind].value;
+          outputs.deviation[kind][at] = std::sqrt(variance);
+        }
       }
     }
   }
@@ -215,7 +230,7 @@ class Computation {
   std::int64_t rows_;
   ThreadPool& pool_;
   std::vector<double> hidden_[kinds];
-  std::vector<double> variance_;  // of the framework's hidden values
+  std::vector<double> variance_[kinds];  // of hidden_ - hidden_[exact]; none for exact
 };
 
 double relative(double squares, double of) {
@@ -259,10 +274,9 @@ std::vector<std::int64_t> spread_rows(std::int64_t tokens, std::int64_t count) {
 
 Verdict judge(const Mlp& mlp, const Reference& reference, Rung rung, const void* y,
               std::int64_t y_row_stride) {
-  const std::vector<double>& yardstick =
-      rung == Rung::matmul_add ? reference.matmul_add : reference.framework;
-  // Between matmul and bias matmul_add rounds once more: at most twice the variance.
-  const double wider = rung == Rung::matmul_add ? std::sqrt(2.0) : 1.0;
+  const bool adds = rung == Rung::matmul_add;
+  const std::vector<double>& yardstick = adds ? reference.matmul_add : reference.framework;
+  const std::vector<double>& deviations = adds ? reference.matmul_add_deviation : reference.deviation;
   double norm = 0, squares = 0, framework_squares = 0, expected = 0;
   std::size_t n = 0, i = 0;
   bool finite = true;
@@ -274,7 +288,7 @@ Verdict judge(const Mlp& mlp, const Reference& reference, Rung rung, const void*
       if (!std::isfinite(exact_value) || !std::isfinite(yardstick[i])) continue;
       const double value = load(mlp.dtype, y, row * y_row_stride + c);
       if (!std::isfinite(value)) finite = false;
-      const double off = value - exact_value, deviation = wider * reference.deviation[i];
+      const double off = value - exact_value, deviation = deviations[i];
       ++n;
       norm += square(exact_value);
       squares += square(off);

@@ -20,8 +20,8 @@ struct Reference {
   std::vector<double> exact;       ///< float64 throughout
   std::vector<double> framework;   ///< rounded to the dtype after each linear, the activation and the product
   std::vector<double> matmul_add;  ///< also between each matmul and its bias
-  std::vector<double>
-      deviation;  ///< standard deviation to expect of `framework` - `exact`, from its roundings
+  /// Standard deviations to expect of `framework` - `exact` and `matmul_add` - `exact`, from their roundings.
+  std::vector<double> deviation, matmul_add_deviation;
 };
 
 /// Computes the reference for the given rows of x. f32: sums run in f32 in the order of the index, as a
@@ -39,8 +39,8 @@ struct Verdict {
   double framework_error = 0;  ///< of the yardstick for its rung
   double bound =
       0;  ///< largest error accepted: 1.1 x the yardstick's, plus what a sample this small may stray
-  double worst = 0;  ///< largest |y - exact| of one value, in standard deviations to expect
-  bool ok = false;   ///< error <= bound, worst within reason, finite where the reference is
+  double worst = 0;    ///< largest |y - exact| of one value, in standard deviations to expect
+  bool ok = false;     ///< error <= bound, worst within reason, finite where the reference is
   std::string reason;  ///< why not ok, one line
 };
 Verdict judge(const Mlp& mlp, const Reference& reference, Rung rung, const void* y,

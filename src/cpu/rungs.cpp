@@ -11,6 +11,10 @@ namespace ingot::cpu {
 
 namespace {
 
+// 16-bit weights become f32 a block at a time, small enough to stay in the second-level cache beside the
+// tile: few enough columns that a row of blocks is read along, enough that the GEMM has work.
+constexpr std::int64_t weight_block = 32 * 1024;
+constexpr std::int64_t weight_block_depth = 512;
 constexpr std::int64_t split_grain = 32;  // splits start at whole vectors and cache lines
 constexpr std::size_t too_much = std::numeric_limits<std::size_t>::max();
 
@@ -59,6 +63,7 @@ class Run {
     float* x;
     float* tile;
     float* sums;
+    float* weights;
   };
   struct Block {
     std::int64_t row, rows;
@@ -75,10 +80,13 @@ class Run {
   void phase(std::int64_t columns, const Body& body);
 
   Rows<const float> x_tile(Block block, float* room) const;
-  void multiply(std::int64_t rows, Range outputs, std::int64_t in, Rows<const float> a, const float* b,
-                std::int64_t stride, bool accumulate, Rows<float> c);
+  void multiply(std::int64_t rows, Range outputs, Range inputs, Rows<const float> a, const CpuLinear& linear,
+                float* room, bool accumulate, Rows<float> c);
+  void multiply_f32(std::int64_t rows, std::int64_t columns, std::int64_t depth, Rows<const float> a,
+                    const float* weight, std::int64_t stride, bool accumulate, Rows<float> c);
 
-  void hidden_step(Block block, Range step, Rows<const float> x, float* tile, Rows<void> out, bool out_f32);
+  void hidden_step(Block block, Range step, Rows<const float> x, const Scratch& room, Rows<void> out,
+                   bool out_f32);
   void up_phase(const CpuLinear& linear, Rows<void> out, bool add_bias);
   void up_task(const CpuLinear& linear, Block block, const Scratch& room, Rows<void> out, bool add_bias);
   void down_phase(Rows<const void> in, Rows<void> out, bool add_bias);
@@ -104,7 +112,9 @@ Run::Scratch Run::scratch(int slot) const {
   char* const start = base_ + layout.scratch + static_cast<std::size_t>(slot) * layout.scratch_bytes;
   char* const tile = start + round_up(layout.x_elements * sizeof(float));
   char* const sums = tile + round_up(layout.tile_elements * sizeof(float));
-  return {reinterpret_cast<float*>(start), reinterpret_cast<float*>(tile), reinterpret_cast<float*>(sums)};
+  char* const weights = sums + round_up(layout.sum_elements * sizeof(float));
+  return {reinterpret_cast<float*>(start), reinterpret_cast<float*>(tile), reinterpret_cast<float*>(sums),
+          reinterpret_cast<float*>(weights)};
 }
 
 Rows<const void> Run::at(Rows<const void> in, std::int64_t row, std::int64_t column) const {
@@ -139,20 +149,43 @@ Rows<const float> Run::x_tile(Block block, float* room) const {
   return {room, mlp_.dim};
 }
 
-void Run::multiply(std::int64_t rows, Range outputs, std::int64_t in, Rows<const float> a, const float* b,
-                   std::int64_t stride, bool accumulate, Rows<float> c) {
-  const float* const weights = b + outputs.begin * stride;
-  if (!gemm(rows, outputs.size(), in, a.data, a.stride, weights, stride, accumulate, c.data, c.stride)) {
+/// c = a · Wᵀ for the rows `outputs` of W, columns `inputs`.
+void Run::multiply(std::int64_t rows, Range outputs, Range inputs, Rows<const float> a,
+                   const CpuLinear& linear, float* room, bool accumulate, Rows<float> c) {
+  if (!narrow_) {
+    const float* const weight =
+        static_cast<const float*>(linear.weight) + outputs.begin * linear.stride + inputs.begin;
+    multiply_f32(rows, outputs.size(), inputs.size(), a, weight, linear.stride, accumulate, c);
+    return;
+  }
+  const std::int64_t depth = std::min(inputs.size(), weight_block_depth);
+  const std::int64_t width = weight_block / depth;
+  const Rows<const void> weight{linear.weight, linear.stride};
+  for (std::int64_t n = outputs.begin; n < outputs.end; n += width) {
+    const std::int64_t columns = std::min(width, outputs.end - n);
+    for (std::int64_t k = 0; k < inputs.size(); k += depth) {
+      const std::int64_t deep = std::min(depth, inputs.size() - k);
+      call_.passes.widen(mlp_.dtype, {columns, deep}, at(weight, n, inputs.begin + k), {room, deep});
+      multiply_f32(rows, columns, deep, {a.data + k, a.stride}, room, deep, accumulate || k > 0,
+                   {c.data + (n - outputs.begin), c.stride});
+    }
+  }
+}
+
+void Run::multiply_f32(std::int64_t rows, std::int64_t columns, std::int64_t depth, Rows<const float> a,
+                       const float* weight, std::int64_t stride, bool accumulate, Rows<float> c) {
+  if (!gemm(rows, columns, depth, a.data, a.stride, weight, stride, accumulate, c.data, c.stride)) {
     failed_.store(true, std::memory_order_relaxed);
   }
 }
 
 /// Hidden values of columns `step` for the block's rows, into `out`.
-void Run::hidden_step(Block block, Range step, Rows<const float> x, float* tile, Rows<void> out,
+void Run::hidden_step(Block block, Range step, Rows<const float> x, const Scratch& room, Rows<void> out,
                       bool out_f32) {
   const CpuWeights& w = call_.weights;
-  const Rows<float> gate{tile, step.size()};
-  multiply(block.rows, step, mlp_.dim, x, w.gate.weight, w.gate.stride, false, gate);
+  const Range dim{0, mlp_.dim};
+  const Rows<float> gate{room.tile, step.size()};
+  multiply(block.rows, step, dim, x, w.gate, room.weights, false, gate);
   HiddenTile hidden{.area = {block.rows, step.size()},
                     .gate = {gate.data, gate.stride},
                     .up = {},
@@ -161,8 +194,8 @@ void Run::hidden_step(Block block, Range step, Rows<const float> x, float* tile,
                     .out = out,
                     .out_f32 = out_f32};
   if (mlp_.gated) {
-    const Rows<float> up{tile + block.rows * step.size(), step.size()};
-    multiply(block.rows, step, mlp_.dim, x, w.up.weight, w.up.stride, false, up);
+    const Rows<float> up{room.tile + block.rows * step.size(), step.size()};
+    multiply(block.rows, step, dim, x, w.up, room.weights, false, up);
     hidden.up = {up.data, up.stride};
     hidden.up_bias = w.up.bias + step.begin;
   }
@@ -178,7 +211,7 @@ void Run::up_task(const CpuLinear& linear, Block block, const Scratch& room, Row
     const Rows<void> to = at(out, block.row, step.begin);
     const Rows<float> sums =
         narrow_ ? Rows<float>{room.tile, step.size()} : Rows<float>{static_cast<float*>(to.data), to.stride};
-    multiply(block.rows, step, mlp_.dim, x, linear.weight, linear.stride, false, sums);
+    multiply(block.rows, step, {0, mlp_.dim}, x, linear, room.weights, false, sums);
     if (!narrow_ && !add_bias) continue;
     call_.passes.store(mlp_.dtype, {block.rows, step.size()}, {sums.data, sums.stride},
                        add_bias ? bias + step.begin : bias, to);
@@ -196,8 +229,8 @@ void Run::down_task(Block block, const Scratch& room, Rows<const void> in, Rows<
   const Rows<const void> from = at(in, block.row, 0);
   if (!narrow_) {
     const Rows<float> sums{static_cast<float*>(to.data), to.stride};
-    multiply(block.rows, block.columns, mlp_.hidden, {static_cast<const float*>(from.data), from.stride},
-             down.weight, down.stride, false, sums);
+    multiply(block.rows, block.columns, {0, mlp_.hidden}, {static_cast<const float*>(from.data), from.stride},
+             down, nullptr, false, sums);
     if (add_bias) {
       call_.passes.store(DType::f32, {block.rows, block.columns.size()}, {sums.data, sums.stride},
                          down.bias + block.columns.begin, to);
@@ -208,7 +241,7 @@ void Run::down_task(Block block, const Scratch& room, Rows<const void> in, Rows<
   for (std::int64_t k = 0; k < mlp_.hidden; k += call_.tile.hidden) {
     const std::int64_t depth = std::min(call_.tile.hidden, mlp_.hidden - k);
     call_.passes.widen(mlp_.dtype, {block.rows, depth}, at(from, 0, k), {room.tile, depth});
-    multiply(block.rows, block.columns, depth, {room.tile, depth}, down.weight + k, down.stride, k > 0, sums);
+    multiply(block.rows, block.columns, {k, k + depth}, {room.tile, depth}, down, room.weights, k > 0, sums);
   }
   call_.passes.store(mlp_.dtype, {block.rows, block.columns.size()}, {sums.data, sums.stride},
                      add_bias ? down.bias + block.columns.begin : call_.weights.zeros, to);
@@ -301,7 +334,7 @@ void Run::epilogue() {
     const Rows<const float> x = x_tile(block, room.x);
     for (std::int64_t c = block.columns.begin; c < block.columns.end; c += call_.tile.hidden) {
       const Range step{c, std::min(block.columns.end, c + call_.tile.hidden)};
-      hidden_step(block, step, x, room.tile, at(hidden, block.row, c), false);
+      hidden_step(block, step, x, room, at(hidden, block.row, c), false);
     }
   });
   down_phase(read(hidden), y_, mlp_.bias);
@@ -315,9 +348,8 @@ void Run::one_pass_task(Block block, const Scratch& room) {
       narrow_ ? Rows<float>{room.sums, mlp_.dim} : Rows<float>{static_cast<float*>(to.data), to.stride};
   for (std::int64_t c = 0; c < mlp_.hidden; c += call_.tile.hidden) {
     const Range step{c, std::min(mlp_.hidden, c + call_.tile.hidden)};
-    hidden_step(block, step, x, room.tile, {room.tile, step.size()}, true);
-    multiply(block.rows, {0, mlp_.dim}, step.size(), {room.tile, step.size()}, down.weight + c, down.stride,
-             c > 0, sums);
+    hidden_step(block, step, x, room, {room.tile, step.size()}, true);
+    multiply(block.rows, {0, mlp_.dim}, step, {room.tile, step.size()}, down, room.weights, c > 0, sums);
   }
   if (!narrow_ && !mlp_.bias) return;
   call_.passes.store(mlp_.dtype, {block.rows, mlp_.dim}, {sums.data, sums.stride}, down.bias, to);
@@ -378,8 +410,10 @@ Layout layout(const Mlp& mlp, std::int64_t tokens, Rung rung, const Tile& tile, 
   out.x_elements = narrow ? times(rows, size(mlp.dim)) : 0;
   out.tile_elements = tiles_sums ? times(rows, times(size(tile.hidden), separate ? 1 : linears)) : 0;
   out.sum_elements = narrow ? times(rows, size(split_width(mlp.dim, tile.splits))) : 0;
+  out.weight_elements = narrow ? static_cast<std::size_t>(weight_block) : 0;
   const auto room = [](std::size_t elements) { return lines(times(elements, sizeof(float))); };
-  out.scratch_bytes = plus(plus(room(out.x_elements), room(out.tile_elements)), room(out.sum_elements));
+  out.scratch_bytes = plus(plus(room(out.x_elements), room(out.tile_elements)),
+                           plus(room(out.sum_elements), room(out.weight_elements)));
   out.bytes = plus(out.scratch, times(out.scratch_bytes, size(threads)));
   return out;
 }

@@ -17,12 +17,13 @@ struct Layout {
   std::size_t first = 0;   ///< MLP's dtype [tokens, width]: what a linear wrote
   std::size_t second = 0;  ///< the same size: what a pass over `first` wrote
   std::size_t scratch =
-      0;  ///< scratch_bytes per thread: x, tile and sums, each f32 and aligned to a cache line
+      0;  ///< scratch_bytes per thread: x, tile, sums, weights, each f32 and aligned to a cache line
   std::size_t scratch_bytes = 0;
-  std::size_t x_elements = 0;     ///< 16-bit: a tile of x as f32
-  std::size_t tile_elements = 0;  ///< sums of gate (and up) of one step
-  std::size_t sum_elements = 0;   ///< 16-bit: sums of the output
-  std::size_t bytes = 0;          ///< total; the largest size_t when it would overflow
+  std::size_t x_elements = 0;       ///< 16-bit: a tile of x as f32
+  std::size_t tile_elements = 0;    ///< sums of gate (and up) of one step
+  std::size_t sum_elements = 0;     ///< 16-bit: sums of the output
+  std::size_t weight_elements = 0;  ///< 16-bit: a block of weights as f32
+  std::size_t bytes = 0;            ///< total; the largest size_t when it would overflow
 };
 Layout layout(const Mlp& mlp, std::int64_t tokens, Rung rung, const Tile& tile, int threads);
 

@@ -15,17 +15,9 @@ class Maker {
   Maker(const Mlp& mlp, const Passes& passes, CpuWeights& weights)
       : mlp_(mlp), passes_(passes), weights_(weights) {}
 
-  bool make(const Linear& from, std::int64_t out, std::int64_t in, CpuLinear& to) {
-    if (mlp_.dtype == DType::f32) {
-      to.weight = static_cast<const float*>(from.weight);
-      to.stride = from.row_stride;
-    } else {
-      float* const weight = own(static_cast<std::size_t>(out) * static_cast<std::size_t>(in));
-      if (weight == nullptr) return false;
-      passes_.widen(mlp_.dtype, {out, in}, {from.weight, from.row_stride}, {weight, in});
-      to.weight = weight;
-      to.stride = in;
-    }
+  bool make(const Linear& from, std::int64_t out, CpuLinear& to) {
+    to.weight = from.weight;
+    to.stride = from.row_stride;
     // Biases are small: a copy in f32, or zeros, leaves one form to the loops.
     to.bias = weights_.zeros;
     if (from.bias == nullptr) return true;
@@ -70,9 +62,9 @@ Result<CpuWeights> make_weights(const Mlp& mlp, const ResolvedWeights& weights, 
   try {
     CpuWeights made;
     Maker maker(mlp, passes, made);
-    if (maker.make_zeros() && maker.make(weights.gate, mlp.hidden, mlp.dim, made.gate) &&
-        (!mlp.gated || maker.make(weights.up, mlp.hidden, mlp.dim, made.up)) &&
-        maker.make(weights.down, mlp.dim, mlp.hidden, made.down)) {
+    if (maker.make_zeros() && maker.make(weights.gate, mlp.hidden, made.gate) &&
+        (!mlp.gated || maker.make(weights.up, mlp.hidden, made.up)) &&
+        maker.make(weights.down, mlp.dim, made.down)) {
       return made;
     }
   } catch (const std::bad_alloc&) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights as the CPU's GEMM reads them: f32. Those of the caller are read in place when they are f32 and
-// expanded once when they are not (this GEMM library multiplies 16-bit types only on processors that have the
-// instructions).
+// Weights as the rungs read them: the caller's, in place, whatever their dtype. Only biases are copied, as
+// f32.
 #pragma once
 
 #include <vector>
@@ -14,16 +13,16 @@
 namespace ingot::cpu {
 
 struct CpuLinear {
-  const float* weight = nullptr;  ///< [out, in]
-  std::int64_t stride = 0;
-  const float* bias = nullptr;  ///< [out]; `zeros` when the linear has none
+  const void* weight = nullptr;  ///< [out, in] of the MLP's dtype
+  std::int64_t stride = 0;       ///< elements
+  const float* bias = nullptr;   ///< [out]; `zeros` when the linear has none
 };
 
 struct CpuWeights {
   CpuLinear gate;  ///< not gated: the first linear
   CpuLinear up;    ///< weight null when not gated
   CpuLinear down;
-  const float* zeros = nullptr;  ///< [max(dim, hidden)]: the bias of a linear without one
+  const float* zeros = nullptr;  ///< [max(dim, hidden)]
   std::vector<Buffer<float>> owned;
 
   std::size_t owned_bytes() const;

@@ -188,8 +188,7 @@ Result<Ladder> bench(const Engine& engine, const Mlp& mlp, std::int64_t tokens, 
     if (auto ok = validate(mlp, tokens); !ok) return ok.error();
     if (tokens == 0)
       return Error{ErrorCode::invalid_argument, "tokens: 0 leaves nothing to time, give 1 or more"};
-    const double copies = mlp.dtype == DType::f32 ? 1 : 1 + 4.0 * static_cast<double>(rung_count) / 2;
-    const double need = copies * profile::Problem::bytes(mlp, tokens);
+    const double need = profile::Problem::bytes(mlp, tokens);
     const double have = static_cast<double>(cpu::available_memory());
     if (have > 0 && need > have) {
       return Error{ErrorCode::out_of_memory,

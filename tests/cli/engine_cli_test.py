@@ -138,7 +138,7 @@ class EngineCli(unittest.TestCase):
         self.one_line(bench("--tokens", "-1", "--dim", "4", "--hidden", "8"), 2, "tokens: -1 is not accepted")
         self.one_line(bench("--tokens", "0", "--dim", "4", "--hidden", "8"), 2, "tokens: 0 leaves nothing")
         self.one_line(bench("--tokens", "9" * 18, "--dim", "4", "--hidden", "8"), 2, "2^63 bytes")
-        self.one_line(bench("--tokens", "9" * 30, "--dim", "4", "--hidden", "8"), 2, "--tokens")
+        self.one_line(bench("--tokens", "9" * 30, "--dim", "4", "--hidden", "8"), 2, "tokens")
         self.one_line(bench("--tokens", "some", "--dim", "4", "--hidden", "8"), 2, "--tokens")
         self.one_line(bench(*SHAPE, "--act", "gelu_tan"), 2, "did you mean 'gelu_tanh'?")
         self.one_line(bench("--model", "wan21-1.3b"), 2, "did you mean 'wan2.1-1.3b'?")

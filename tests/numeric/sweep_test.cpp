@@ -32,6 +32,7 @@ const std::vector<std::int64_t> judged{0, 1, 2, 3, 4, 31, 62, 63, 64, 190, 192, 
 struct Fixed {
   Activation activation;
   DType dtype;
+  bool gated;
 };
 
 class Sweep : public testing::TestWithParam<Fixed> {
@@ -49,54 +50,58 @@ Engine* Sweep::engine_ = nullptr;
 cpu::Reference first_rows(const cpu::Reference& all, std::int64_t tokens, std::int64_t dim) {
   cpu::Reference some = all;
   while (!some.rows.empty() && some.rows.back() >= tokens) some.rows.pop_back();
-  for (auto* values : {&some.exact, &some.framework, &some.matmul_add, &some.deviation}) {
+  for (auto* values :
+       {&some.exact, &some.framework, &some.matmul_add, &some.deviation, &some.matmul_add_deviation}) {
     values->resize(some.rows.size() * static_cast<std::size_t>(dim));
   }
   return some;
 }
 
 void sweep_tokens(const PreparedMlp& prepared, const test::MlpCase& c, const cpu::Reference& all, Rung rung,
-                  const std::string& what) {
+                  GateLayout layout, Numerics numerics) {
   for (const std::int64_t tokens : token_counts) {
+    // The two packed orders differ in two pointers, which a thousand tokens follow no further than 64.
+    if (layout == GateLayout::packed_gate_first && tokens > 64) continue;
     const test::Output y = test::run_guarded(prepared, c, tokens, tokens % 2 == 0 ? 5 : 0);
-    const cpu::Reference some = first_rows(all, tokens, c.mlp.dim);
-    const cpu::Verdict verdict = cpu::judge(c.mlp, some, rung, y.data(), y.stride);
-    EXPECT_TRUE(verdict.ok) << what << ", " << tokens << " tokens: error " << verdict.error << ", bound "
-                            << verdict.bound << ", framework " << verdict.framework_error << ", worst value "
-                            << verdict.worst << " deviations";
+    const cpu::Verdict verdict =
+        cpu::judge(c.mlp, first_rows(all, tokens, c.mlp.dim), rung, y.data(), y.stride);
+    EXPECT_TRUE(verdict.ok) << tokens << " tokens of " << to_string(c.mlp) << ", layout "
+                            << static_cast<int>(layout) << ", " << to_string(numerics) << ", "
+                            << to_string(rung) << ": " << verdict.reason << "; error " << verdict.error
+                            << ", framework " << verdict.framework_error << ", bound " << verdict.bound
+                            << ", worst value " << verdict.worst << " deviations";
+  }
+}
+
+void sweep_rungs(const Engine& engine, const Mlp& mlp, cpu::ThreadPool& pool) {
+  test::MlpCase c(mlp, most_tokens);
+  const auto exact =
+      cpu::reference(mlp, c.weights(GateLayout::separate), c.x_data(), c.x_stride, judged, pool);
+  ASSERT_TRUE(exact);
+  for (const GateLayout layout :
+       {GateLayout::separate, GateLayout::packed_value_first, GateLayout::packed_gate_first}) {
+    if (!mlp.gated && layout != GateLayout::separate) continue;
+    for (const Numerics numerics : {Numerics::match, Numerics::fast}) {
+      for (std::size_t r = 0; r < rung_count; ++r) {
+        const Rung rung = static_cast<Rung>(r);
+        const bool rounds = rung == Rung::epilogue || rung == Rung::one_pass;
+        // The others always round where the framework does, and f32 has one way.
+        if (numerics == Numerics::fast && (!rounds || mlp.dtype == DType::f32)) continue;
+        const auto prepared = engine.prepare(mlp, c.weights(layout), {.numerics = numerics, .rung = rung});
+        ASSERT_TRUE(prepared) << prepared.error().message;
+        sweep_tokens(*prepared, c, *exact, rung, layout, numerics);
+      }
+    }
   }
 }
 
 TEST_P(Sweep, EveryRungKeepsItsContract) {
   const auto pool = cpu::ThreadPool::create(1);
+  const Fixed& fixed = GetParam();
   for (const std::int64_t dim : sizes) {
     for (const std::int64_t hidden : sizes) {
-      for (const bool gated : {false, true}) {
-        for (const bool bias : {false, true}) {
-          const Mlp mlp{dim, hidden, GetParam().activation, gated, bias, GetParam().dtype};
-          test::MlpCase c(mlp, most_tokens);
-          const auto exact =
-              cpu::reference(mlp, c.weights(GateLayout::separate), c.x_data(), c.x_stride, judged, **pool);
-          ASSERT_TRUE(exact);
-          for (const GateLayout layout :
-               {GateLayout::separate, GateLayout::packed_value_first, GateLayout::packed_gate_first}) {
-            if (!gated && layout != GateLayout::separate) continue;
-            for (const Numerics numerics : {Numerics::match, Numerics::fast}) {
-              for (std::size_t r = 0; r < rung_count; ++r) {
-                const Rung rung = static_cast<Rung>(r);
-                const bool rounds = rung == Rung::epilogue || rung == Rung::one_pass;
-                // The others always round where the framework does, and f32 has one way.
-                if (numerics == Numerics::fast && (!rounds || mlp.dtype == DType::f32)) continue;
-                const auto prepared =
-                    engine_->prepare(mlp, c.weights(layout), {.numerics = numerics, .rung = rung});
-                ASSERT_TRUE(prepared) << prepared.error().message;
-                sweep_tokens(*prepared, c, *exact, rung,
-                             to_string(mlp) + ", layout " + std::to_string(static_cast<int>(layout)) + ", " +
-                                 std::string(to_string(numerics)) + ", " + std::string(to_string(rung)));
-              }
-            }
-          }
-        }
+      for (const bool bias : {false, true}) {
+        sweep_rungs(*engine_, {dim, hidden, fixed.activation, fixed.gated, bias, fixed.dtype}, **pool);
       }
     }
   }
@@ -105,14 +110,17 @@ TEST_P(Sweep, EveryRungKeepsItsContract) {
 std::vector<Fixed> all_fixed() {
   std::vector<Fixed> all;
   for (const ActivationInfo& activation : activations()) {
-    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) all.push_back({activation.id, dtype});
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+      for (const bool gated : {false, true}) all.push_back({activation.id, dtype, gated});
+    }
   }
   return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Sweep, testing::ValuesIn(all_fixed()), [](const auto& instance) {
-  return std::string(to_string(instance.param.activation)) + "_" +
-         std::string(to_string(instance.param.dtype));
+  const Fixed& fixed = instance.param;
+  return std::string(to_string(fixed.activation)) + "_" + std::string(to_string(fixed.dtype)) +
+         (fixed.gated ? "_gated" : "");
 });
 
 }  // namespace

@@ -168,15 +168,17 @@ TEST(Engine, RefusesWhatIsNotThere) {
             "threads: 100000 is not accepted, give 1 to 1024");
 }
 
-TEST(Engine, SixteenBitWeightsAreExpandedOnceAndF32OnesNotCopied) {
-  test::MlpCase f32(plain, 1);
-  const auto in_place = engine().prepare(plain, f32.weights(GateLayout::separate)).value();
-  EXPECT_LT(in_place.owned_bytes(), 16U * 32 * 4);  // biases alone
-  Mlp narrow = plain;
-  narrow.dtype = DType::bf16;
-  test::MlpCase bf16(narrow, 1);
-  const auto expanded = engine().prepare(narrow, bf16.weights(GateLayout::separate)).value();
-  EXPECT_GE(expanded.owned_bytes(), 2U * 16 * 32 * 4);
+TEST(Engine, WeightsAreReadInPlaceWhateverTheirDtype) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    Mlp mlp = plain;
+    mlp.dtype = dtype;
+    test::MlpCase c(mlp, 2);
+    const auto prepared = engine().prepare(mlp, c.weights(GateLayout::separate)).value();
+    EXPECT_EQ(prepared.owned_bytes(), (32U + 32 + 16) * 4);  // zeros and the two biases, in f32
+    const test::Output before = test::run_guarded(prepared, c, 2, 0);
+    c.up.set(0, 100);
+    EXPECT_NE(test::run_guarded(prepared, c, 2, 0).bytes, before.bytes) << "a copy was read";
+  }
 }
 
 // 2^31 rows of the smallest MLP's workspace and beyond: sizes saturate, run() says so, nothing is touched.
