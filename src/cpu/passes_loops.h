@@ -6,6 +6,13 @@
 //
 // No include guard: the including file defines INGOT_PASSES_NAMESPACE and INGOT_PASSES_ISA.
 
+// Input and output may be the same memory, element for element: no iteration depends on another.
+#if defined(__clang__)
+#define INGOT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INGOT_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 namespace ingot::cpu::INGOT_PASSES_NAMESPACE {
 
 namespace {
@@ -36,7 +43,7 @@ void store_rows(Area area, Rows<const float> sums, const float* __restrict bias,
   for (std::int64_t r = 0; r < area.rows; ++r) {
     const float* from = sums.data + r * sums.stride;  // may be the same memory as `to` (f32)
     Stored<D>* to = row<D>(out, r);
-#pragma GCC ivdep
+    INGOT_INDEPENDENT
     for (std::int64_t c = 0; c < area.columns; ++c)
       to[c] = Element<D>::pack(Element<D>::round(from[c] + bias[c]));
   }
@@ -85,7 +92,7 @@ void hidden_rows(const HiddenTile& tile) {
     const float* __restrict up_row = gated ? tile.up.data + r * tile.up.stride : nullptr;
     float* out_row = out_f32 ? static_cast<float*>(tile.out.data) + r * tile.out.stride : nullptr;
     Stored<D>* packed_row = out_f32 ? nullptr : row<D>(tile.out, r);
-#pragma GCC ivdep
+    INGOT_INDEPENDENT
     for (std::int64_t c = 0; c < tile.area.columns; ++c) {
       float h = gate_row[c] + gate_bias[c];
       if constexpr (N == Numerics::match) h = Element<D>::round(h);
