@@ -73,13 +73,17 @@ struct DeviceDescription {
   CpuDescription cpu;  ///< kind cpu
 };
 
+/// Error invalid_argument for the first field that cannot be planned with: threads below 1, a rate that is
+/// not positive.
+Result<void> validate(const DeviceDescription& device);
+
 /// Why a candidate is out. One line each in the catalogue; see to_string().
 enum class Rejection : std::uint8_t {
   none,
-  slower,           ///< a legal candidate with a longer forecast than the chosen one
-  not_asked_for,    ///< the caller named another rung
-  too_few_tokens,   ///< fewer tiles of tokens than threads: some would idle while weights are read again
-  not_on_device,    ///< the device has no such rung
+  slower,          ///< a legal candidate with a longer forecast than the chosen one
+  not_asked_for,   ///< the caller named another rung
+  too_few_tokens,  ///< fewer tiles of tokens than threads: some would idle while weights are read again
+  not_on_device,   ///< the device has no such rung
 };
 std::string_view to_string(Rejection rejection);
 

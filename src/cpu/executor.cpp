@@ -71,6 +71,7 @@ Result<std::shared_ptr<const CpuDevice>> open(DeviceDescription description) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("threads: {} is not accepted, give 1 to {}", threads, most_threads)};
   }
+  if (auto ok = validate(description); !ok) return ok.error();
   auto pool = ThreadPool::create(threads);
   if (!pool) return pool.error();
   auto device = std::make_shared<CpuDevice>();

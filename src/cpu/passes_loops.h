@@ -6,9 +6,10 @@
 //
 // No include guard: the including file defines INGOT_PASSES_NAMESPACE and INGOT_PASSES_ISA.
 
-// Input and output may be the same memory, element for element: no iteration depends on another.
+// Input and output may be the same memory, element for element: no iteration depends on another. Compilers
+// that do not take the hint check at run time.
 #if defined(__clang__)
-#define INGOT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define INGOT_INDEPENDENT
 #else
 #define INGOT_INDEPENDENT _Pragma("GCC ivdep")
 #endif

@@ -135,11 +135,14 @@ class Computation {
       : mlp_(mlp), weights_(weights), x_(std::move(x)), rows_(rows), pool_(pool) {
     for (auto& h : hidden_) h.resize(static_cast<std::size_t>(rows * mlp.hidden));
     for (auto& variances : variance_) variances.resize(hidden_[exact].size());
+    // Tasks run on threads that have nowhere to throw to: they allocate nothing.
+    longest_ = std::max(mlp.dim, mlp.hidden);
+    weight_rows_.resize(static_cast<std::size_t>(pool.threads() * 2 * longest_));
   }
 
   void fill(Reference& out) {
     const std::int64_t blocks = (mlp_.hidden + columns - 1) / columns;
-    pool_.run(blocks, [&](std::int64_t block, int) { hidden_columns(block * columns); });
+    pool_.run(blocks, [&](std::int64_t block, int slot) { hidden_columns(block * columns, slot); });
     std::vector<double>* const values[kinds] = {&out.exact, &out.framework, &out.matmul_add};
     std::vector<double>* const deviations[kinds] = {nullptr, &out.deviation, &out.matmul_add_deviation};
     const std::size_t size = static_cast<std::size_t>(rows_ * mlp_.dim);
@@ -152,7 +155,8 @@ class Computation {
       outputs.deviation[kind] = deviations[kind]->data();
     }
     const std::int64_t out_blocks = (mlp_.dim + columns - 1) / columns;
-    pool_.run(out_blocks, [&](std::int64_t block, int) { output_columns(block * columns, outputs); });
+    pool_.run(out_blocks,
+              [&](std::int64_t block, int slot) { output_columns(block * columns, slot, outputs); });
   }
 
  private:
@@ -162,18 +166,22 @@ class Computation {
     double* deviation[kinds] = {};
   };
 
-  void hidden_columns(std::int64_t first) {
-    std::vector<double> gate_row(static_cast<std::size_t>(mlp_.dim)), up_row(gate_row);
+  /// Room for two rows of weights.
+  double* weight_row(int slot, int which) { return weight_rows_.data() + (2 * slot + which) * longest_; }
+
+  void hidden_columns(std::int64_t first, int slot) {
+    double* const gate_row = weight_row(slot, 0);
+    double* const up_row = weight_row(slot, 1);
     const Operand gate{mlp_.dtype, weights_.gate, mlp_.dim}, up{mlp_.dtype, weights_.up, mlp_.dim};
     for (std::int64_t j = first; j < std::min(mlp_.hidden, first + columns); ++j) {
-      gate.weight_row(j, gate_row.data());
-      if (mlp_.gated) up.weight_row(j, up_row.data());
+      gate.weight_row(j, gate_row);
+      if (mlp_.gated) up.weight_row(j, up_row);
       for (std::int64_t r = 0; r < rows_; ++r) {
         const double* const x = x_.data() + r * mlp_.dim;
         const double* const in[kinds] = {x, x, x};
         Estimate g[kinds], u[kinds] = {{1, 0}, {1, 0}, {1, 0}};
-        linear_value(gate, in, gate_row.data(), j, g);
-        if (mlp_.gated) linear_value(up, in, up_row.data(), j, u);
+        linear_value(gate, in, gate_row, j, g);
+        if (mlp_.gated) linear_value(up, in, up_row, j, u);
         const auto i = static_cast<std::size_t>(r * mlp_.hidden + j);
         hidden_[exact][i] = activate(mlp_.activation, g[exact].value) * u[exact].value;
         for (const Kind kind : {framework, matmul_add}) {
@@ -199,23 +207,23 @@ class Computation {
     return variance * square(up) + of_up * square(act) + rounding_variance(dtype, act * up);
   }
 
-  void output_columns(std::int64_t first, const Outputs& outputs) {
-    std::vector<double> weight_row(static_cast<std::size_t>(mlp_.hidden));
+  void output_columns(std::int64_t first, int slot, const Outputs& outputs) {
+    double* const down_row = weight_row(slot, 0);
     const Operand down{mlp_.dtype, weights_.down, mlp_.hidden};
     for (std::int64_t i = first; i < std::min(mlp_.dim, first + columns); ++i) {
-      down.weight_row(i, weight_row.data());
+      down.weight_row(i, down_row);
       for (std::int64_t r = 0; r < rows_; ++r) {
         const double* in[kinds];
         for (int kind = 0; kind < kinds; ++kind) in[kind] = hidden_[kind].data() + r * mlp_.hidden;
         Estimate y[kinds];
-        linear_value(down, in, weight_row.data(), i, y);
+        linear_value(down, in, down_row, i, y);
         const std::int64_t at = r * mlp_.dim + i;
         outputs.value[exact][at] = y[exact].value;
         for (const Kind kind : {framework, matmul_add}) {
           const double* const of_hidden = variance_[kind].data() + r * mlp_.hidden;
           double variance = y[kind].variance;
           for (std::int64_t j = 0; j < mlp_.hidden; ++j) {
-            variance += square(weight_row[static_cast<std::size_t>(j)]) * of_hidden[j];
+            variance += square(down_row[j]) * of_hidden[j];
           }
           outputs.value[kind][at] = y[kind].value;
           outputs.deviation[kind][at] = std::sqrt(variance);
@@ -230,6 +238,8 @@ class Computation {
   std::int64_t rows_;
   ThreadPool& pool_;
   std::vector<double> hidden_[kinds];
+  std::int64_t longest_ = 0;
+  std::vector<double> weight_rows_;      // two per thread
   std::vector<double> variance_[kinds];  // of hidden_ - hidden_[exact]; none for exact
 };
 

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cmath>
+#include <utility>
+
 #include "base/nearest.h"
 #include "plan/choose.h"
 
@@ -49,9 +53,29 @@ std::string_view to_string(Rejection rejection) {
   return "";
 }
 
+Result<void> validate(const DeviceDescription& device) {
+  if (device.kind != DeviceKind::cpu) return {};
+  const CpuDescription& cpu = device.cpu;
+  if (cpu.threads < 1) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("threads: {} is not accepted, give 1 or more", cpu.threads)};
+  }
+  const std::array<std::pair<std::string_view, double>, 4> rates{
+      {{"gemm_flops_per_s", cpu.gemm_flops_per_s},
+       {"cache_bytes_per_s", cpu.cache_bytes_per_s},
+       {"memory_bytes_per_s", cpu.memory_bytes_per_s},
+       {"stream_bytes_per_s", cpu.stream_bytes_per_s}}};
+  for (const auto& [name, rate] : rates) {
+    if (std::isfinite(rate) && rate > 0) continue;
+    return Error{ErrorCode::invalid_argument, fmt::format("{}: {} is not accepted, give a rate", name, rate)};
+  }
+  return {};
+}
+
 Result<Plan> plan(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& device,
                   const PlanOptions& options) {
   if (auto ok = validate(mlp, tokens); !ok) return ok.error();
+  if (auto ok = validate(device); !ok) return ok.error();
   const Choice choice = choose(mlp, tokens, device, options);
   if (!choice.found) {
     const Candidate& last =

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "plan/choose.h"
 
 namespace ingot {
@@ -151,6 +153,17 @@ TEST(Plan, RefusesWhatIsNotAnMlp) {
   bad.hidden = 0;
   EXPECT_EQ(plan(bad, 1, machine()).error().message, "hidden: 0 is not accepted, give 1 to 2147483647");
   EXPECT_EQ(plan(geglu, -1, machine()).error().message, "tokens: -1 is not accepted, give 0 or more");
+}
+
+TEST(Plan, RefusesADescriptionItCannotPlanWith) {
+  DeviceDescription bad = machine();
+  bad.cpu.threads = 0;
+  EXPECT_EQ(plan(geglu, 1, bad).error().message, "threads: 0 is not accepted, give 1 or more");
+  bad = machine();
+  bad.cpu.memory_bytes_per_s = 0;
+  EXPECT_EQ(plan(geglu, 1, bad).error().message, "memory_bytes_per_s: 0 is not accepted, give a rate");
+  bad.cpu.memory_bytes_per_s = std::nan("");
+  EXPECT_EQ(plan(geglu, 1, bad).error().code, ErrorCode::invalid_argument);
 }
 
 TEST(Plan, ADeviceWithoutRungsIsUnsupported) {
