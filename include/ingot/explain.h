@@ -145,7 +145,8 @@ struct ExplainOptions {
   std::string expect;  ///< "" none; syntax: "COUNT NAME, …", see parse_expectation
 };
 
-/// Explains a trace. Fails with invalid_argument when options.expect cannot be parsed, and with out_of_memory.
+/// Explains a trace. Fails with invalid_argument when options.expect cannot be parsed, and with
+/// out_of_memory.
 Result<Explanation> explain(const trace::Trace& trace, const ExplainOptions& options = {});
 
 }  // namespace ingot

@@ -63,8 +63,8 @@ struct KernelName {
 /// itself, shortened, as short_name.
 KernelName decode(std::string_view name);
 
-/// The C++ name behind a mangled one ("_ZN…"); any other name, and one that does not demangle, as it is. ROCm's ".kd"
-/// at the end is dropped. Names whose text would be millions of bytes stay mangled.
+/// The C++ name behind a mangled one ("_ZN…"); any other name, and one that does not demangle, as it is.
+/// ROCm's ".kd" at the end is dropped. Names whose text would be millions of bytes stay mangled.
 std::string demangle(std::string_view name);
 
 /// The activation a pointwise kernel or operator computes, in Ingot's words: relu, gelu_erf, gelu_tanh, silu,

@@ -62,7 +62,7 @@ enum class Meaning {
   layout,
   split_k,
   bias,
-  fused,        ///< operator `value`
+  fused,  ///< operator `value`
 };
 struct TokenRule {
   std::string_view pattern;  ///< as for match()
