@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the device scripts launch: a kernel's constants, its generated text and its compilation through NVRTC.
+
+The text is a template instantiation with static_asserts on the numbers the host computes, so host and device cannot
+disagree about a layout. Compiles without a GPU: python3 specs.py --compile FOLDER [--only PART]
+"""
+import argparse
+import ctypes
+import hashlib
+import os
+import sys
+import time
+from dataclasses import dataclass
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KERNELS = os.environ.get("INGOT_KERNELS", os.path.join(HERE, "..", "..", "kernels"))
+ELEMENTS = {"bf16": "Bf16", "f16": "Fp16"}
+
+
+def ceil_div(a, b):
+    return (a + b - 1) // b
+
+
+@dataclass(frozen=True)
+class Linear:
+    """y[tokens, n] = f(x[tokens, k] W^T + bias); gated: W is gate and up."""
+    n: int
+    k: int
+    act: str = "identity"
+    gated: bool = False
+    gate_first: bool = True
+    bias: bool = True
+    element: str = "bf16"
+    match: bool = True
+
+    def template(self):
+        flag = lambda b: "true" if b else "false"
+        e = ELEMENTS[self.element]
+        steps = f"ingot::sm90::Steps<ingot::{e}, ingot::activation::{self.act}, {flag(self.match)}>"
+        return f"ingot::{e}, {steps}, {self.n}, {self.k}, {flag(self.gated)}, {flag(self.gate_first)}, {flag(self.bias)}"
+
+    def label(self):
+        return (f"{self.element}_{'match' if self.match else 'fast'}_{self.act}_{self.k}to{self.n}"
+                f"{'_gated' if self.gated else ''}{'' if self.gate_first else '_upfirst'}{'_bias' if self.bias else ''}")
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """A tile of gemm.cuh."""
+    consumers: int
+    subtiles: int
+    cols: int
+    stages: int
+    cluster_rows: int = 1
+    cluster_cols: int = 1
+    splits: int = 1
+    epilogue_warps: bool = False
+
+    @property
+    def rows(self):
+        return 64 * self.subtiles * self.consumers
+
+    @property
+    def cluster(self):
+        return self.cluster_rows * self.cluster_cols
+
+    @property
+    def threads(self):
+        return 128 * (self.consumers + 1)
+
+    def shared(self, linear):
+        stage = (self.rows + self.cols) * 128
+        out = self.rows * self.cols * 2 if self.epilogue_warps else self.consumers * 4 * 2 * 2048
+        bias = 2 * 4 * (self.cols + 16)
+        return self.stages * stage + out + bias + 8 * (2 * self.stages + 2 * self.consumers + 4)
+
+    def label(self):
+        return (f"g{self.consumers}x{self.subtiles}x{self.cols}s{self.stages}c{self.cluster_rows}{self.cluster_cols}"
+                f"{f'k{self.splits}' if self.splits > 1 else ''}{'e' if self.epilogue_warps else ''}")
+
+    def text(self, linear):
+        args = f"{self.consumers}, {self.subtiles}, {self.cols}, {self.stages}, {self.cluster_rows}, {self.cluster_cols}, " \
+               f"{self.splits}, {'true' if self.epilogue_warps else 'false'}"
+        return f"""#include "sm90/gemm.cuh"
+using Kernel = ingot::sm90::Gemm<{linear.template()}, {args}>;
+static_assert(Kernel::kThreads == {self.threads} && Kernel::shared.total == {self.shared(linear)}, "launch");
+extern "C" __global__ void __launch_bounds__({self.threads}, 1)
+ingot_kernel(const __grid_constant__ ingot::sm90::GemmMaps maps, const __grid_constant__ ingot::sm90::GemmArgs args) {{
+  ingot::sm90::gemm<Kernel>(maps, args);
+}}
+"""
+
+    def work(self, linear, tokens):
+        out_cols = self.cols // 2 if linear.gated else self.cols
+        return ceil_div(tokens, self.rows * self.cluster_rows) * ceil_div(linear.n, out_cols * self.cluster_cols)
+
+
+@dataclass(frozen=True)
+class Few:
+    """A tile of few.cuh."""
+    feature_warpgroups: int
+    k_warpgroups: int
+    tokens: int
+    stages: int
+    share: int = 1
+    splits: int = 1
+
+    @property
+    def rows(self):
+        return 64 * self.feature_warpgroups
+
+    @property
+    def cluster(self):
+        return self.share * self.splits
+
+    @property
+    def threads(self):
+        return 128 * self.feature_warpgroups * self.k_warpgroups + 32
+
+    def shared(self, linear):
+        ring = self.stages * (self.rows + self.tokens) * 128
+        sum_rows = self.rows // self.splits
+        pitch = (self.tokens + 23) // 32 * 32 + 8
+        groups = sum_rows // (16 if linear.gated else 8)
+        skew = 2 if groups >= 16 else 32 // groups
+        sums = self.splits * self.k_warpgroups * (sum_rows * pitch + groups * skew) * 4
+        top = ring + sums if self.splits > 1 else max(ring, sums)
+        return top + self.rows * 4 + 8 * (2 * self.stages + 1)
+
+    def label(self):
+        return (f"f{self.feature_warpgroups}x{self.k_warpgroups}x{self.tokens}s{self.stages}"
+                f"{f'h{self.share}' if self.share > 1 else ''}{f'k{self.splits}' if self.splits > 1 else ''}")
+
+    def text(self, linear):
+        args = f"{self.feature_warpgroups}, {self.k_warpgroups}, {self.tokens}, {self.stages}, {self.share}, {self.splits}"
+        return f"""#include "sm90/few.cuh"
+using Kernel = ingot::sm90::Few<{linear.template()}, {args}>;
+static_assert(Kernel::kThreads == {self.threads} && Kernel::shared.total == {self.shared(linear)}, "launch");
+extern "C" __global__ void __launch_bounds__({self.threads}, 1)
+ingot_kernel(const __grid_constant__ ingot::sm90::FewMaps maps, const __grid_constant__ ingot::sm90::FewArgs args) {{
+  ingot::sm90::few<Kernel>(maps, args);
+}}
+"""
+
+    def blocks(self, linear, tokens):
+        out_rows = self.rows // 2 if linear.gated else self.rows
+        features = ceil_div(ceil_div(linear.n, out_rows), self.share) * self.share
+        return features * ceil_div(tokens, self.tokens) * self.splits
+
+
+def name_of(linear, tile):
+    return f"{linear.label()}__{tile.label()}"
+
+
+class Nvrtc:
+    def __init__(self):
+        for lib in ("libnvrtc.so.13", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so.13"):
+            try:
+                self.lib = ctypes.CDLL(lib)
+                break
+            except OSError:
+                continue
+        else:
+            raise RuntimeError("no NVRTC library")
+
+    def compile(self, text, name):
+        """(cubin, log); raises with the log when it does not compile."""
+        program = ctypes.c_void_p()
+        lib = self.lib
+        assert lib.nvrtcCreateProgram(ctypes.byref(program), text.encode(), name.encode(), 0, None, None) == 0
+        options = ["--gpu-architecture=sm_90a", "-std=c++17", f"-I{KERNELS}", "--ptxas-options=-v", "-default-device"]
+        array = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
+        result = lib.nvrtcCompileProgram(program, len(options), array)
+        size = ctypes.c_size_t()
+        lib.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        lib.nvrtcGetProgramLog(program, log)
+        log = log.value.decode(errors="replace")
+        if result != 0:
+            raise RuntimeError(f"{name}: {log}")
+        lib.nvrtcGetCUBINSize(program, ctypes.byref(size))
+        cubin = ctypes.create_string_buffer(size.value)
+        lib.nvrtcGetCUBIN(program, cubin)
+        lib.nvrtcDestroyProgram(ctypes.byref(program))
+        return cubin.raw, log
+
+
+def faults(log):
+    """What makes a compiled kernel unfit: spills, serialised wgmma, ignored setmaxnreg."""
+    bad = []
+    for line in log.splitlines():
+        if "spill" in line and "0 bytes spill stores, 0 bytes spill loads" not in line:
+            bad.append(line.strip())
+        if "C75" in line or "warning" in line.lower():
+            bad.append(line.strip())
+    return bad
+
+
+def registers(log):
+    for line in log.splitlines():
+        if "Used" in line and "registers" in line:
+            return int(line.split("Used")[1].split()[0])
+    return 0
+
+
+def sources_hash():
+    h = hashlib.sha256()
+    for folder, _, files in sorted(os.walk(KERNELS)):
+        for f in sorted(files):
+            h.update(open(os.path.join(folder, f), "rb").read())
+    return h.hexdigest()[:16]
+
+
+def compile_all(pairs, folder, verbose=True):
+    """Compiles every (linear, tile) not yet in `folder`; returns the number of unfit ones."""
+    os.makedirs(folder, exist_ok=True)
+    nvrtc, unfit, stamp = Nvrtc(), 0, sources_hash()
+    for linear, tile in dict.fromkeys(pairs):
+        name = name_of(linear, tile)
+        path = os.path.join(folder, name + ".cubin")
+        key = stamp + tile.text(linear)
+        if os.path.exists(path) and os.path.exists(path + ".key") and open(path + ".key").read() == key:
+            continue
+        t = time.time()
+        try:
+            cubin, log = nvrtc.compile(tile.text(linear), name)
+        except RuntimeError as e:
+            print("FAILED", str(e)[:1500], flush=True)
+            unfit += 1
+            continue
+        bad = faults(log)
+        unfit += bool(bad)
+        if verbose:
+            print(f"{name:70s} {registers(log):4d} regs {len(cubin) >> 10:4d} KB {time.time() - t:5.1f} s {' | '.join(bad)}", flush=True)
+        if not bad:
+            open(path, "wb").write(cubin)
+            open(path + ".key", "w").write(key)
+    return unfit
