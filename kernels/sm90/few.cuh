@@ -43,6 +43,7 @@ struct Few {
   static_assert(kN % 8 == 0 && kK % 8 == 0, "dim and hidden are multiples of 8");
   static_assert(kShare == 1 || kSplits == 1, "a cluster shares x or splits K");
   static_assert(kTokens % 8 == 0 && kTokens <= 256 && kTokens / kShare % 8 == 0, "columns of a tile");
+  static_assert(kK_blocks >= kSplits * kK_warpgroups_ && kStages >= kK_warpgroups_, "every warpgroup has a block of K");
   static_assert(shared.sum_rows % (kGated ? 16 : 8) == 0, "rows of a slice");
   static_assert(shared.total <= shared_limit, "shared memory");
 };
@@ -124,6 +125,7 @@ INGOT_DEVICE void few_multiply(float (&acc)[F::kTokens / 2], const FewPlace& p, 
   };
   int stage = k_warpgroup % F::kStages, previous = 0;
   u32 phase = (k_warpgroup / F::kStages) & 1;
+#pragma unroll 1
   for (int i = k_warpgroup; i < count; i += kStride) {
     barrier_wait(few_full<F>(p, stage), phase);
     wgmma_fence();
@@ -143,12 +145,6 @@ INGOT_DEVICE void few_multiply(float (&acc)[F::kTokens / 2], const FewPlace& p, 
     }
   }
   wgmma_wait<0>();
-  if constexpr (kStride > 1) {
-    if (count <= k_warpgroup) {
-#pragma unroll
-      for (int i = 0; i < F::kTokens / 2; ++i) acc[i] = 0.f;
-    }
-  }
   wgmma_pin(acc);
 }
 

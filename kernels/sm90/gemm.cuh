@@ -95,7 +95,13 @@ INGOT_DEVICE void finish_tile(const Sums& sums, const GemmMaps& maps, u32 biases
     const bool tail = kTail != 0 && unit == kUnits - 1;
     const int groups = tail ? kTail / 8 : 8, pitch = tail ? kTail * 2 : 128;
     const u32 buffer = staging + (at & 1) * staging_bytes;
-    if (elect_one()) stores_wait_read<1>();
+    if (elect_one()) {
+      // Two buffers in turn; an odd number of units begins a tile with the buffer that ended the last.
+      if (at == 0 && G::tile.subtiles * kUnits % 2 != 0)
+        stores_wait_read<0>();
+      else
+        stores_wait_read<1>();
+    }
     __syncwarp();
 #pragma unroll(kUnroll > 4 ? 4 : kUnroll)
     for (int q = 0; q < 4; ++q) {  // 16 columns

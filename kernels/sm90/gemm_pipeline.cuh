@@ -57,6 +57,7 @@ struct Gemm {
   static_assert(kN % 8 == 0 && kK % 8 == 0, "dim and hidden are multiples of 8");
   static_assert(shared.total <= shared_limit, "shared memory");
   static_assert(kRows / kCluster_cols % 8 == 0 && kCols / kCluster_rows % (kGated ? 16 : 8) == 0, "shares of a load");
+  static_assert(kK_blocks >= kSplits, "every split has a block of K");
   static_assert(kOut_cols % 16 == 0, "stores are 16 columns wide");
   static_assert(!kEpilogue_warps || (kConsumers == 2 && kSubtiles == 1 && kSplits == 1 && kOut_cols % 64 == 0), "tile");
 };
@@ -219,6 +220,7 @@ INGOT_DEVICE void multiply(Accumulators<G>& acc, Cursor<G::kStages>& cursor, int
       barrier_arrive(release_barrier + 8 * stage);
   };
   int previous = 0;
+#pragma unroll 1
   for (int k_block = 0; k_block < k_blocks; ++k_block) {
     barrier_wait(full_barrier<G>(p, cursor.stage), cursor.phase);
     wgmma_fence();

@@ -203,10 +203,13 @@ def registers(log):
     return 0
 
 
-def sources_hash():
+def sources_hash(tile):
+    other = "few" if isinstance(tile, Gemm) else "gemm"  # the kind of kernel that this one does not include
     h = hashlib.sha256()
     for folder, _, files in sorted(os.walk(KERNELS)):
         for f in sorted(files):
+            if f.startswith(other):
+                continue
             h.update(open(os.path.join(folder, f), "rb").read())
     return h.hexdigest()[:16]
 
@@ -214,11 +217,12 @@ def sources_hash():
 def compile_all(pairs, folder, verbose=True):
     """Compiles every (linear, tile) not yet in `folder`; returns the number of unfit ones."""
     os.makedirs(folder, exist_ok=True)
-    nvrtc, unfit, stamp = Nvrtc(), 0, sources_hash()
+    nvrtc, unfit = Nvrtc(), 0
+    stamps = {kind: sources_hash(kind(1, 1, 64, 4)) for kind in (Gemm, Few)}
     for linear, tile in dict.fromkeys(pairs):
         name = name_of(linear, tile)
         path = os.path.join(folder, name + ".cubin")
-        key = stamp + tile.text(linear)
+        key = stamps[type(tile)] + tile.text(linear)
         if os.path.exists(path) and os.path.exists(path + ".key") and open(path + ".key").read() == key:
             continue
         t = time.time()
@@ -230,7 +234,7 @@ def compile_all(pairs, folder, verbose=True):
             continue
         bad = faults(log)
         unfit += bool(bad)
-        if verbose:
+        if verbose or bad:
             print(f"{name:70s} {registers(log):4d} regs {len(cubin) >> 10:4d} KB {time.time() - t:5.1f} s {' | '.join(bad)}", flush=True)
         if not bad:
             open(path, "wb").write(cubin)
