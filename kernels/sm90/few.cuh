@@ -6,6 +6,7 @@
 // features, or holds parts of K whose float32 sums go to the block that owns a slice of the features and are added there
 // in order: the same bits every time. Gated: a tile's rows are gate and up in groups of eight.
 #pragma once
+#include "sm90/following.cuh"
 #include "sm90/layout.cuh"
 #include "sm90/ptx.cuh"
 #include "sm90/steps.cuh"
@@ -24,6 +25,8 @@ struct FewArgs {
   void* y;                  // [tokens, kN], rows y_stride elements apart; 16-byte aligned, the stride a multiple of 8
   long long y_stride;
   int tokens;
+  int prefetch;  // bring the block's weights into L2 ahead of the ring
+  Following following;
 };
 
 template <class Element_, class Steps_, int kN_, int kK_, bool kGated_, bool kGate_first_, bool kBias_,
@@ -69,7 +72,7 @@ INGOT_DEVICE u32 few_summed(const FewPlace& p) {
 
 /// One thread: weights of the first stages at once, x when the kernel before has finished, then stage by stage.
 template <class F>
-INGOT_DEVICE void few_produce(const FewMaps& maps, const FewPlace& p) {
+INGOT_DEVICE void few_produce(const FewMaps& maps, const FewArgs& args, const FewPlace& p) {
   const auto load_w = [&](int stage, int k_block) {
     const u32 to = p.shared + stage * F::shared.stage_bytes;
     if constexpr (F::kGated)
@@ -90,8 +93,18 @@ INGOT_DEVICE void few_produce(const FewMaps& maps, const FewPlace& p) {
     barrier_expect(few_full<F>(p, i), F::shared.stage_bytes);
     load_w(i, p.k_begin + i);
   }
+  if (args.prefetch) {
+    for (int k = p.k_begin + ahead; k < p.k_end; ++k) {
+      if constexpr (F::kGated)
+        prefetch_interleaved_box(maps.w, k * block_k, p.feature_tile * (F::kRows / 16));
+      else
+        prefetch_box(maps.w, k * block_k, p.feature_tile * F::kRows);
+    }
+  }
   wait_for_previous_kernel();
   for (int i = 0; i < ahead; ++i) load_x(i, p.k_begin + i);
+  if (args.following.bytes > 0)
+    for (int i = 0; i < count; ++i) prefetch_following(args.following, i, int(blockIdx.x), int(gridDim.x));
   int stage = 0;
   u32 phase = 0;
   for (int i = ahead; i < count; ++i) {
@@ -257,7 +270,7 @@ INGOT_DEVICE void few(const FewMaps& maps, const FewArgs& args) {
   launch_dependents();
 
   if (loader) {
-    if (elect_one()) few_produce<F>(maps, p);
+    if (elect_one()) few_produce<F>(maps, args, p);
     __syncwarp();
   } else {
     const int warpgroup = warp / 4;

@@ -325,7 +325,7 @@ INGOT_DEVICE void consume(const GemmMaps& maps, const GemmArgs& args, const Plac
       k_blocks = ahead.k_end - ahead.k_begin;
     }
     Accumulators<G> acc;
-    multiply<G>(acc, cursor, k_blocks, p, consumer, releases, release_barrier);
+    multiply<G>(acc, cursor, k_blocks, p, consumer, index == p.cluster, releases, release_barrier);
     asm volatile("" : "+r"(index));  // where the tile lies is computed anew: no registers for it beside the accumulators
     const Work work = work_at<G>(args, index);
     const int out_col = first_out_col<G>(work, p), row = first_row<G>(work, p);

@@ -3,6 +3,7 @@
 // The multiplying half of gemm.cuh: what a kernel is compiled for, the walk over the tiles, the ring of stages, and the
 // roles of producer and consumer up to the accumulators.
 #pragma once
+#include "sm90/following.cuh"
 #include "sm90/layout.cuh"
 #include "sm90/ptx.cuh"
 #include "sm90/wgmma.cuh"
@@ -23,17 +24,19 @@ struct GemmArgs {
   u32* counters;            // splits > 1: counter_count(tile), zero before the first launch; left zero
   int tokens;
   int group_rows;           // row tiles walked together before the next column tile, so that x and W stay in L2
+  int prefetch;             // bring a block's first tile into L2 ahead of the ring: where nothing is read twice
+  Following following;
 };
 
 /// What a kernel is compiled for. kGate_first: the gate's rows come before up's in the interleaving.
 template <class Element_, class Steps_, int kN_, int kK_, bool kGated_, bool kGate_first_, bool kBias_, int kConsumers,
           int kSubtiles, int kCols_, int kStages_, int kCluster_rows, int kCluster_cols, int kSplits_,
-          bool kEpilogue_warps>
+          bool kEpilogue_warps, int kLag_ = 0>
 struct Gemm {
   using Element = Element_;
   using Steps = Steps_;
   static constexpr GemmTile tile{kConsumers,    kSubtiles,     kCols_,   kStages_,
-                                 kCluster_rows, kCluster_cols, kSplits_, kEpilogue_warps};
+                                 kCluster_rows, kCluster_cols, kSplits_, kEpilogue_warps, kLag_};
   static constexpr GemmLayout shared = layout(tile);
   static constexpr int kN = kN_, kK = kK_, kCols = kCols_, kRows = rows(tile), kStages = kStages_, kSplits = kSplits_;
   static constexpr bool kGated = kGated_, kGate_first = kGate_first_, kBias = kBias_;
@@ -57,7 +60,7 @@ struct Gemm {
   static_assert(kN % 8 == 0 && kK % 8 == 0, "dim and hidden are multiples of 8");
   static_assert(shared.total <= shared_limit, "shared memory");
   static_assert(kRows / kCluster_cols % 8 == 0 && kCols / kCluster_rows % (kGated ? 16 : 8) == 0, "shares of a load");
-  static_assert(kK_blocks >= kSplits, "every split has a block of K");
+  static_assert(kK_blocks / kSplits > kLag_, "every split has a block of K, and more than the lag");
   static_assert(kOut_cols % 16 == 0, "stores are 16 columns wide");
   static_assert(!kEpilogue_warps || (kConsumers == 2 && kSubtiles == 1 && kSplits == 1 && kOut_cols % 64 == 0), "tile");
 };
@@ -74,9 +77,12 @@ struct Work {
 };
 
 template <class G>
+INGOT_DEVICE int row_tile_count(const GemmArgs& args) {
+  return (args.tokens + G::kRows * G::tile.cluster_rows - 1) / (G::kRows * G::tile.cluster_rows);
+}
+template <class G>
 INGOT_DEVICE int work_count(const GemmArgs& args) {
-  const int row_tiles = (args.tokens + G::kRows * G::tile.cluster_rows - 1) / (G::kRows * G::tile.cluster_rows);
-  return row_tiles * G::kCol_tiles * G::kSplits;
+  return row_tile_count<G>(args) * G::kCol_tiles * G::kSplits;
 }
 
 /// Item `index` of the walk: groups of row tiles, in a group column by column, in a tile split by split.
@@ -85,7 +91,7 @@ INGOT_DEVICE Work work_at(const GemmArgs& args, int index) {
   Work w;
   const int tile = index / G::kSplits;
   w.split = index - tile * G::kSplits;
-  const int row_tiles = (args.tokens + G::kRows * G::tile.cluster_rows - 1) / (G::kRows * G::tile.cluster_rows);
+  const int row_tiles = row_tile_count<G>(args);
   const int group = tile / (args.group_rows * G::kCol_tiles), first_row = group * args.group_rows;
   const int group_rows = min(args.group_rows, row_tiles - first_row);
   const int in_group = tile - first_row * G::kCol_tiles;
@@ -175,8 +181,28 @@ INGOT_DEVICE void produce(const GemmMaps& maps, const GemmArgs& args, const Plac
                                  out_col + int(p.rank_row) * kPart, w_mask);
   };
 
+  // The first tile beyond the ring, into L2: blocks that share a part ask for every n-th K block of it each.
+  const auto prefetch_w = [&](const Work& work, int out_col) {
+    const int sharers = min(8, row_tile_count<G>(args));
+    constexpr int kPart = G::kCols / kSide_rows;
+    for (int k = work.k_begin + G::kStages; k < work.k_end; ++k) {
+      if ((k + work.row_tile) % sharers != 0) continue;
+      if constexpr (G::kGated)
+        prefetch_interleaved_box(maps.w, k * block_k, out_col / 8 + int(p.rank_row) * (kPart / 16));
+      else
+        prefetch_box(maps.w, k * block_k, out_col + int(p.rank_row) * kPart);
+    }
+  };
+  const auto prefetch_x = [&](const Work& work, int row) {
+    const int sharers = min(8, G::kCol_tiles);
+    for (int k = work.k_begin + G::kStages; k < work.k_end; ++k)
+      if ((k + work.col_tile) % sharers == 0)
+        prefetch_box(maps.x, k * block_k, row + int(p.rank_col) * (G::kRows / kSide_cols));
+  };
+
   Cursor<G::kStages> cursor;
   bool first = true;
+  int step = 0;
   for (int index = p.cluster, count = work_count<G>(args); index < count; index += p.clusters) {
     const Work work = work_at<G>(args, index);
     const int row = first_row<G>(work, p), out_col = first_out_col<G>(work, p);
@@ -188,8 +214,10 @@ INGOT_DEVICE void produce(const GemmMaps& maps, const GemmArgs& args, const Plac
         barrier_expect(full_barrier<G>(p, i), G::shared.stage_bytes);
         load_w(i, out_col, k_block + i);
       }
+      if (args.prefetch) prefetch_w(work, out_col);
       wait_for_previous_kernel();
       for (int i = 0; i < ahead; ++i) load_x(i, row, k_block + i);
+      if (args.prefetch) prefetch_x(work, row);
       k_block += ahead;
       cursor.skip(ahead);
     }
@@ -198,6 +226,7 @@ INGOT_DEVICE void produce(const GemmMaps& maps, const GemmArgs& args, const Plac
       barrier_expect(full_barrier<G>(p, cursor.stage), G::shared.stage_bytes);
       load_x(cursor.stage, row, k_block);
       load_w(cursor.stage, out_col, k_block);
+      if (args.following.bytes > 0) prefetch_following(args.following, step++, int(blockIdx.x), int(gridDim.x));
       cursor.next();
     }
   }
@@ -209,7 +238,7 @@ using Accumulators = float[G::tile.subtiles][G::kHalves][G::kAccumulators];
 /// A warpgroup: acc = x W^T over the work's K blocks; hands every stage back to the blocks that fill it.
 template <class G>
 INGOT_DEVICE void multiply(Accumulators<G>& acc, Cursor<G::kStages>& cursor, int k_blocks, const Place& p, int consumer,
-                           bool releases, u32 release_barrier) {
+                           bool first, bool releases, u32 release_barrier) {
   const u64 x0 = matrix_descriptor(p.shared + consumer * (G::tile.subtiles * 64 * 128));
   const u64 w0 = matrix_descriptor(p.shared + G::shared.x_bytes);
   const auto release = [&](int stage) {
@@ -219,6 +248,9 @@ INGOT_DEVICE void multiply(Accumulators<G>& acc, Cursor<G::kStages>& cursor, int
     else
       barrier_arrive(release_barrier + 8 * stage);
   };
+  constexpr int kLag = G::tile.lag;
+  if constexpr (kLag > 0)
+    if (first && consumer > 0) named_barrier_sync(consumer, 256);
   int previous = 0;
 #pragma unroll 1
   for (int k_block = 0; k_block < k_blocks; ++k_block) {
@@ -237,6 +269,8 @@ INGOT_DEVICE void multiply(Accumulators<G>& acc, Cursor<G::kStages>& cursor, int
     wgmma_commit();
     wgmma_wait<1>();
     if (k_block > 0) release(previous);
+    if constexpr (kLag > 0)
+      if (first && k_block == kLag - 1 && consumer < G::tile.consumers - 1) named_barrier_arrive(consumer + 1, 256);
     previous = cursor.stage;
     cursor.next();
   }

@@ -10,6 +10,14 @@ constexpr int block_k = 64;            // elements of K in a stage: 128 bytes, o
 constexpr int shared_limit = 232448;   // bytes a block may use (227 KB)
 constexpr int staging_bytes = 2048;    // 16 rows x 64 columns x 2 bytes, one unit of output
 
+/// Weights of the linear that follows, which idle memory time brings into L2: step by step of K, each block asks for the
+/// next `chunk_bytes` of its share. No bytes: nothing.
+struct Following {
+  const void* weights;
+  long long bytes;
+  int chunk_bytes;  // multiples of 16
+};
+
 /// One tile of the persistent kernel (gemm.cuh): tokens are rows.
 struct GemmTile {
   int consumers;        // warpgroups that multiply
@@ -20,6 +28,7 @@ struct GemmTile {
   int cluster_cols;     // blocks of a cluster along outputs: they share the loads of x
   int splits;           // parts of K held by different blocks, summed in order through global memory
   bool epilogue_warps;  // bias, activation and stores on their own warps, under the next tile's multiplication
+  int lag;              // K blocks by which each warpgroup trails the one before, so that their epilogues do not coincide
 };
 
 constexpr int rows(const GemmTile& t) { return 64 * t.subtiles * t.consumers; }

@@ -55,6 +55,9 @@ INGOT_DEVICE void barrier_wait(u32 barrier, u32 parity) {
 INGOT_DEVICE void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
+INGOT_DEVICE void named_barrier_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
 
 // --- cluster --------------------------------------------------------------------------------------------------
 INGOT_DEVICE u32 cluster_rank() {
@@ -130,6 +133,20 @@ INGOT_DEVICE void load_interleaved_box(u32 shared, const TensorMap& map, u32 bar
         "l"(&map), "r"(barrier), "r"(column), "r"(group), "r"(0)
         : "memory");
   }
+}
+/// The same boxes, brought into L2 alone.
+INGOT_DEVICE void prefetch_box(const TensorMap& map, int column, int row) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&map), "r"(column), "r"(row)
+               : "memory");
+}
+INGOT_DEVICE void prefetch_interleaved_box(const TensorMap& map, int column, int group) {
+  asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %3, %3, %2}];" ::"l"(&map), "r"(column),
+               "r"(group), "r"(0)
+               : "memory");
+}
+/// Plain memory into L2; address and size are multiples of 16.
+INGOT_DEVICE void prefetch_bytes(const void* address, u32 bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(address), "r"(bytes) : "memory");
 }
 /// Box from shared memory to the tensor; what lies outside the tensor is not written. Belongs to the open bulk group.
 INGOT_DEVICE void store_box(const TensorMap& map, u32 shared, int column, int row) {

@@ -23,9 +23,13 @@ class GemmMaps(C.Structure):
     _fields_ = [("x", TensorMap), ("w", TensorMap), ("y", TensorMap), ("y_tail", TensorMap)]
 
 
+class Following(C.Structure):
+    _fields_ = [("weights", C.c_void_p), ("bytes", C.c_longlong), ("chunk_bytes", C.c_int)]
+
+
 class GemmArgs(C.Structure):
     _fields_ = [("bias", C.c_void_p), ("bias_second", C.c_void_p), ("partials", C.c_void_p), ("counters", C.c_void_p),
-                ("tokens", C.c_int), ("group_rows", C.c_int)]
+                ("tokens", C.c_int), ("group_rows", C.c_int), ("prefetch", C.c_int), ("following", Following)]
 
 
 class FewMaps(C.Structure):
@@ -34,7 +38,7 @@ class FewMaps(C.Structure):
 
 class FewArgs(C.Structure):
     _fields_ = [("bias", C.c_void_p), ("bias_second", C.c_void_p), ("y", C.c_void_p), ("y_stride", C.c_longlong),
-                ("tokens", C.c_int)]
+                ("tokens", C.c_int), ("prefetch", C.c_int), ("following", Following)]
 
 
 class Driver:
@@ -118,7 +122,14 @@ class Kernel:
                           "clusters")
         return count.value
 
-    def prepare(self, x, w, y, bias=0, second=None, bias_second=0, partials=0, counters=0, group_rows=16, grid=0):
+    @staticmethod
+    def _following(following, blocks, steps):
+        """Chunks so that the last of `steps` steps asks for the last piece."""
+        address, size = following
+        return Following(address or None, size, ceil_div(ceil_div(size, blocks * steps), 128) * 128)
+
+    def prepare(self, x, w, y, bias=0, second=None, bias_second=0, partials=0, counters=0, group_rows=16, grid=0,
+                prefetch=0, following=(0, 0)):
         """A callable launch(stream, programmatic). Gated: `w` is the gate, `second` the up projection (Matrix each)."""
         d, linear, tile, e = self.driver, self.linear, self.tile, self.linear.element
         first = w
@@ -134,8 +145,9 @@ class Kernel:
             w_map = d.map(first.address, [linear.k, linear.n], [first.stride * 2], [64, rows_w], e, 128)
         if isinstance(tile, Few):
             maps = FewMaps(w_map, d.map(x.address, [linear.k, x.rows], [x.stride * 2], [64, tile.tokens // tile.share], e, 128))
-            args = FewArgs(bias, bias_second, y.address, y.stride, x.rows)
             grid = tile.blocks(linear, x.rows)
+            steps = ceil_div(ceil_div(linear.k, 64), tile.splits)
+            args = FewArgs(bias, bias_second, y.address, y.stride, x.rows, prefetch, self._following(following, grid, steps))
         else:
             tail = (tile.cols // 2 if linear.gated else tile.cols) % 64
             y_map = d.map(y.address, [linear.n, y.rows], [y.stride * 2], [64, 16], e, 128)
@@ -144,9 +156,11 @@ class Kernel:
                 tail_map = d.map(y.address, [linear.n, y.rows], [y.stride * 2], [tail, 16], e, {16: 32, 32: 64}.get(tail, 0))
             maps = GemmMaps(d.map(x.address, [linear.k, x.rows], [x.stride * 2], [64, tile.rows // tile.cluster_cols], e, 128),
                             w_map, y_map, tail_map)
-            args = GemmArgs(bias, bias_second, partials, counters, x.rows, group_rows)
             work = tile.work(linear, x.rows) * tile.splits
             grid = grid or min(self.clusters, work) * tile.cluster
+            steps = max(1, (work * tile.cluster // grid) * (ceil_div(linear.k, 64) // tile.splits) - tile.stages)
+            args = GemmArgs(bias, bias_second, partials, counters, x.rows, group_rows, prefetch,
+                            self._following(following, grid, steps))
         # __grid_constant__ parameters are copied at launch; the map must be 64-byte aligned in the kernel, not here.
         pointers = (C.c_void_p * 2)(C.cast(C.byref(maps), C.c_void_p), C.cast(C.byref(args), C.c_void_p))
         configs = {}

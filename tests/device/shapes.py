@@ -151,9 +151,9 @@ def candidates(linear, tokens, count):
 
 def tile_of(label):
     """The tile of a label, as tile.label() writes it."""
-    if m := re.fullmatch(r"g(\d)x(\d)x(\d+)s(\d+)c(\d)(\d)(?:k(\d+))?(e?)", label):
-        a, b, c, d, e, f, k, o = m.groups()
-        return Gemm(int(a), int(b), int(c), int(d), int(e), int(f), int(k or 1), o == "e")
+    if m := re.fullmatch(r"g(\d)x(\d)x(\d+)s(\d+)c(\d)(\d)(?:k(\d+))?(e?)(?:l(\d))?", label):
+        a, b, c, d, e, f, k, o, lag = m.groups()
+        return Gemm(int(a), int(b), int(c), int(d), int(e), int(f), int(k or 1), o == "e", int(lag or 0))
     if m := re.fullmatch(r"f(\d)x(\d)x(\d+)s(\d+)(?:h(\d))?(?:k(\d))?", label):
         a, b, c, d, h, k = m.groups()
         return Few(int(a), int(b), int(c), int(d), int(h or 1), int(k or 1))

@@ -55,6 +55,7 @@ class Gemm:
     cluster_cols: int = 1
     splits: int = 1
     epilogue_warps: bool = False
+    lag: int = 0
 
     @property
     def rows(self):
@@ -76,11 +77,11 @@ class Gemm:
 
     def label(self):
         return (f"g{self.consumers}x{self.subtiles}x{self.cols}s{self.stages}c{self.cluster_rows}{self.cluster_cols}"
-                f"{f'k{self.splits}' if self.splits > 1 else ''}{'e' if self.epilogue_warps else ''}")
+                f"{f'k{self.splits}' if self.splits > 1 else ''}{'e' if self.epilogue_warps else ''}{f'l{self.lag}' if self.lag else ''}")
 
     def text(self, linear):
         args = f"{self.consumers}, {self.subtiles}, {self.cols}, {self.stages}, {self.cluster_rows}, {self.cluster_cols}, " \
-               f"{self.splits}, {'true' if self.epilogue_warps else 'false'}"
+               f"{self.splits}, {'true' if self.epilogue_warps else 'false'}, {self.lag}"
         return f"""#include "sm90/gemm.cuh"
 using Kernel = ingot::sm90::Gemm<{linear.template()}, {args}>;
 static_assert(Kernel::kThreads == {self.threads} && Kernel::shared.total == {self.shared(linear)}, "launch");
