@@ -6,13 +6,15 @@
 // features, or holds parts of K whose float32 sums go to the block that owns a slice of the features and are added there
 // in order: the same bits every time. Gated: a tile's rows are gate and up in groups of eight.
 #pragma once
-#include "sm90/following.cuh"
+#include "epilogue.cuh"
+#include "linear_args.cuh"
+#include "sm90/ahead.cuh"
 #include "sm90/layout.cuh"
 #include "sm90/ptx.cuh"
-#include "sm90/steps.cuh"
 #include "sm90/wgmma.cuh"
 
-namespace ingot::sm90 {
+namespace ingot {
+namespace sm90 {
 
 struct FewMaps {
   TensorMap w;  // {kK, kN}, box {64, rows}; gated: {kK, 8, 2, kN / 8}, box {64, 8, 2, rows / 16}
@@ -20,28 +22,27 @@ struct FewMaps {
 };
 
 struct FewArgs {
-  const void* bias;         // [kN] 16-bit values; gated: of the matrix that comes first in the interleaving
-  const void* bias_second;  // gated: of the other
-  void* y;                  // [tokens, kN], rows y_stride elements apart; 16-byte aligned, the stride a multiple of 8
-  long long y_stride;
+  FewMaps maps;
+  EpilogueArgs epilogue;  // y and its rows are 16-byte aligned
+  Ahead ahead;
   int tokens;
-  int prefetch;  // bring the block's weights into L2 ahead of the ring
-  Following following;
 };
 
-template <class Element_, class Steps_, int kN_, int kK_, bool kGated_, bool kGate_first_, bool kBias_,
+/// What a kernel is compiled for; Epilogue, kRounds and kGate_first as in gemm_pipeline.cuh.
+template <class Element_, class Epilogue_, bool kRounds_, int kN_, int kK_, bool kGated_, bool kGate_first_, bool kBias_,
           int kFeature_warpgroups, int kK_warpgroups_, int kTokens_, int kStages_, int kShare_, int kSplits_>
-struct Few {
+struct FewShape {
   using Element = Element_;
-  using Steps = Steps_;
+  using Epilogue = Epilogue_;
   static constexpr FewTile tile{kFeature_warpgroups, kK_warpgroups_, kTokens_, kStages_, kShare_, kSplits_};
   static constexpr FewLayout shared = layout(tile, kGated_);
   static constexpr int kN = kN_, kK = kK_, kTokens = kTokens_, kStages = kStages_, kShare = kShare_, kSplits = kSplits_;
-  static constexpr bool kGated = kGated_, kGate_first = kGate_first_, kBias = kBias_;
-  static constexpr int kRows = rows(tile), kThreads = threads(tile), kMultiplying = multiplying_threads(tile);
+  static constexpr bool kRounds = kRounds_, kGated = kGated_, kGate_first = kGate_first_, kBias = kBias_;
+  static constexpr int kRows = rows(tile), kThreads = sm90::threads(tile), kMultiplying = multiplying_threads(tile);
   static constexpr int kOut_rows = kGated ? kRows / 2 : kRows;  // output features of a tile
   static constexpr int kK_blocks = (kK + block_k - 1) / block_k;
   static constexpr int kFeature_tiles = (kN + kOut_rows - 1) / kOut_rows;
+  static constexpr bool kWhole_k = whole_k(tile);
 
   static_assert(kN % 8 == 0 && kK % 8 == 0, "dim and hidden are multiples of 8");
   static_assert(kShare == 1 || kSplits == 1, "a cluster shares x or splits K");
@@ -52,66 +53,88 @@ struct Few {
 };
 
 /// A block's place: which features, tokens and part of K.
-struct FewPlace {
-  u32 shared, rank;
-  int feature_tile, token_tile, k_begin, k_end;
+struct FewPosition {
+  u32 shared;
+  int rank, feature_tile, token_tile, k_begin, k_count;
 };
-
 template <class F>
-INGOT_DEVICE u32 few_full(const FewPlace& p, int stage) {
+INGOT_DEVICE FewPosition few_position(const void* shared) {
+  constexpr int kFeature_blocks = (F::kFeature_tiles + F::kShare - 1) / F::kShare * F::kShare;
+  FewPosition p;
+  p.shared = device::shared_address(shared);
+  p.rank = F::kShare * F::kSplits > 1 ? int(cluster_rank()) : 0;
+  const int tile = int(blockIdx.x) / F::kSplits, split = F::kSplits > 1 ? p.rank : 0;
+  p.token_tile = tile / kFeature_blocks;
+  p.feature_tile = tile - p.token_tile * kFeature_blocks;
+  p.k_begin = split * F::kK_blocks / F::kSplits;
+  p.k_count = (split + 1) * F::kK_blocks / F::kSplits - p.k_begin;
+  return p;
+}
+
+// Barriers: a stage filled, a stage read, all sums arrived.
+template <class F>
+INGOT_DEVICE u32 few_full(const FewPosition& p, int stage) {
   return p.shared + F::shared.barriers + 8 * stage;
 }
 template <class F>
-INGOT_DEVICE u32 few_empty(const FewPlace& p, int stage) {
-  return p.shared + F::shared.barriers + 8 * (F::kStages + stage);
+INGOT_DEVICE u32 few_empty(const FewPosition& p, int stage) {
+  return few_full<F>(p, F::kStages + stage);
 }
 template <class F>
-INGOT_DEVICE u32 few_summed(const FewPlace& p) {
-  return p.shared + F::shared.barriers + 8 * (2 * F::kStages);
+INGOT_DEVICE u32 few_summed(const FewPosition& p) {
+  return few_full<F>(p, 2 * F::kStages);
 }
 
-/// One thread: weights of the first stages at once, x when the kernel before has finished, then stage by stage.
 template <class F>
-INGOT_DEVICE void few_produce(const FewMaps& maps, const FewArgs& args, const FewPlace& p) {
-  const auto load_w = [&](int stage, int k_block) {
-    const u32 to = p.shared + stage * F::shared.stage_bytes;
-    if constexpr (F::kGated)
-      load_interleaved_box<false>(to, maps.w, few_full<F>(p, stage), k_block * block_k,
-                                  p.feature_tile * (F::kRows / 16), 0);
-    else
-      load_box<false>(to, maps.w, few_full<F>(p, stage), k_block * block_k, p.feature_tile * F::kRows, 0);
-  };
-  const auto load_x = [&](int stage, int k_block) {
-    constexpr int kPart = F::kTokens / F::kShare;
-    const int part = F::kShare > 1 ? int(p.rank) * kPart : 0;
-    load_box<(F::kShare > 1)>(p.shared + stage * F::shared.stage_bytes + F::shared.weight_bytes + part * (block_k * 2),
-                              maps.x, few_full<F>(p, stage), k_block * block_k, p.token_tile * F::kTokens + part,
-                              u16((1 << F::kShare) - 1));
-  };
-  const int count = p.k_end - p.k_begin, ahead = min(F::kStages, count);
-  for (int i = 0; i < ahead; ++i) {
+INGOT_DEVICE void few_load_w(const FewArgs& args, const FewPosition& p, int stage, int k_block) {
+  const u32 to = p.shared + stage * F::shared.stage_bytes;
+  if constexpr (F::kGated)
+    load_interleaved_box<false>(to, args.maps.w, few_full<F>(p, stage), k_block * block_k, p.feature_tile * (F::kRows / 16), 0);
+  else
+    load_box<false>(to, args.maps.w, few_full<F>(p, stage), k_block * block_k, p.feature_tile * F::kRows, 0);
+}
+/// This block's share of the tokens, to every block of a cluster that shares them.
+template <class F>
+INGOT_DEVICE void few_load_x(const FewArgs& args, const FewPosition& p, int stage, int k_block) {
+  constexpr int kPart = F::kTokens / F::kShare;
+  const int part = F::kShare > 1 ? p.rank * kPart : 0;
+  load_box<(F::kShare > 1)>(p.shared + stage * F::shared.stage_bytes + F::shared.weight_bytes + part * (block_k * 2),
+                            args.maps.x, few_full<F>(p, stage), k_block * block_k, p.token_tile * F::kTokens + part,
+                            u16((1 << F::kShare) - 1));
+}
+
+/// One thread, before anyone waits: barriers, and the weights of the first stages, which wait for no other kernel.
+template <class F>
+INGOT_DEVICE void few_begin(const FewArgs& args, const FewPosition& p) {
+  prefetch_map(args.maps.w);
+  prefetch_map(args.maps.x);
+  for (int s = 0; s < F::kStages; ++s) {
+    barrier_init(few_full<F>(p, s), 1);
+    barrier_init(few_empty<F>(p, s), F::tile.feature_warpgroups * F::kShare);
+  }
+  barrier_init(few_summed<F>(p), 1);
+  barrier_init_fence();
+  if constexpr (F::kSplits > 1)
+    barrier_expect(few_summed<F>(p), F::shared.sum_slots * F::shared.sum_rows * F::kTokens * 4);
+  for (int i = 0; i < min(F::kStages, p.k_count); ++i) {
     barrier_expect(few_full<F>(p, i), F::shared.stage_bytes);
-    load_w(i, p.k_begin + i);
+    few_load_w<F>(args, p, i, p.k_begin + i);
   }
-  if (args.prefetch) {
-    for (int k = p.k_begin + ahead; k < p.k_end; ++k) {
-      if constexpr (F::kGated)
-        prefetch_interleaved_box(maps.w, k * block_k, p.feature_tile * (F::kRows / 16));
-      else
-        prefetch_box(maps.w, k * block_k, p.feature_tile * F::kRows);
-    }
-  }
-  wait_for_previous_kernel();
-  for (int i = 0; i < ahead; ++i) load_x(i, p.k_begin + i);
-  if (args.following.bytes > 0)
-    for (int i = 0; i < count; ++i) prefetch_following(args.following, i, int(blockIdx.x), int(gridDim.x));
+}
+
+/// One thread: x of the first stages when the kernel before has finished, then stage by stage.
+template <class F>
+INGOT_DEVICE void few_produce(const FewArgs& args, const FewPosition& p) {
+  const int ahead = min(F::kStages, p.k_count);
+  device::wait_for_previous_kernel();
+  for (int i = 0; i < ahead; ++i) few_load_x<F>(args, p, i, p.k_begin + i);
   int stage = 0;
   u32 phase = 0;
-  for (int i = ahead; i < count; ++i) {
+  for (int i = ahead; i < p.k_count; ++i) {
     barrier_wait(few_empty<F>(p, stage), phase);
     barrier_expect(few_full<F>(p, stage), F::shared.stage_bytes);
-    load_w(stage, p.k_begin + i);
-    load_x(stage, p.k_begin + i);
+    few_load_w<F>(args, p, stage, p.k_begin + i);
+    few_load_x<F>(args, p, stage, p.k_begin + i);
     if (++stage == F::kStages) {
       stage = 0;
       phase ^= 1;
@@ -119,27 +142,41 @@ INGOT_DEVICE void few_produce(const FewMaps& maps, const FewArgs& args, const Fe
   }
 }
 
+/// The multiplying warps, which have nothing yet: this block's weights into L2, where the launch asks for it.
+template <class F>
+INGOT_DEVICE void few_fetch_ahead(const FewArgs& args, const FewPosition& p, int warp, int lane) {
+  if (args.ahead.first == nullptr) return;
+  constexpr int kWarps = F::kMultiplying / 32;
+  const int shares = min(8, (args.tokens + F::kTokens - 1) / F::kTokens), share = p.token_tile % shares;
+  const int begin = p.k_begin * (block_k * 2), bytes = min(p.k_count * (block_k * 2), F::kK * 2 - begin);
+  const int first = p.feature_tile * F::kOut_rows, rows = min(F::kOut_rows, F::kN - first);
+  fetch_rows(args.ahead.first, args.ahead.stride, first, rows, begin, bytes, share, shares, warp, kWarps, lane);
+  if constexpr (F::kGated)
+    fetch_rows(args.ahead.second, args.ahead.stride, first, rows, begin, bytes, share, shares, warp, kWarps, lane);
+}
+
 /// A warpgroup: its 64 weight rows times all tokens, over every kK_warpgroups-th block of K.
 template <class F>
-INGOT_DEVICE void few_multiply(float (&acc)[F::kTokens / 2], const FewPlace& p, int feature_warpgroup, int k_warpgroup) {
+INGOT_DEVICE void few_multiply(float (&acc)[F::kTokens / 2], const FewPosition& p, int feature_warpgroup,
+                               int k_warpgroup) {
   constexpr int kStride = F::tile.k_warpgroups;
-  const int thread = threadIdx.x & 127, count = p.k_end - p.k_begin;
+  const int thread = threadIdx.x & 127;
   const u64 w0 = matrix_descriptor(p.shared + feature_warpgroup * (64 * 128));
   const u64 x0 = matrix_descriptor(p.shared + F::shared.weight_bytes);
   u32 release_barrier = few_empty<F>(p, 0);
-  if constexpr (F::kShare > 1) release_barrier = remote_address(release_barrier, thread < F::kShare ? thread : p.rank);
+  if constexpr (F::kShare > 1) release_barrier = remote_address(release_barrier, u32(thread < F::kShare ? thread : p.rank));
   // Stages that are not filled again need not be handed back.
   const auto release = [&](int stage, int i) {
-    if (thread >= F::kShare || i + F::kStages >= count) return;
+    if (thread >= F::kShare || i + F::kStages >= p.k_count) return;
     if constexpr (F::kShare > 1)
       barrier_arrive_remote(release_barrier + 8 * stage);
     else
       barrier_arrive(release_barrier + 8 * stage);
   };
   int stage = k_warpgroup % F::kStages, previous = 0;
-  u32 phase = (k_warpgroup / F::kStages) & 1;
+  u32 phase = 0;
 #pragma unroll 1
-  for (int i = k_warpgroup; i < count; i += kStride) {
+  for (int i = k_warpgroup; i < p.k_count; i += kStride) {
     barrier_wait(few_full<F>(p, stage), phase);
     wgmma_fence();
     const u64 offset = u64(stage * (F::shared.stage_bytes >> 4));
@@ -161,6 +198,75 @@ INGOT_DEVICE void few_multiply(float (&acc)[F::kTokens / 2], const FewPlace& p, 
   wgmma_pin(acc);
 }
 
+/// The bias of row `row` of the tile; zero beyond the last feature.
+template <class F>
+INGOT_DEVICE float few_bias(const FewArgs& args, const FewPosition& p, int row) {
+  const int feature = p.feature_tile * F::kOut_rows + (F::kGated ? row / 16 * 8 + row % 8 : row);
+  const bool gate = F::kGated && (row / 8 % 2 == 0) == F::kGate_first;
+  const u16* base = static_cast<const u16*>(gate ? args.epilogue.gate_bias : args.epilogue.up_bias);
+  return feature < F::kN ? F::Element::value(device::load_constant(base + feature)) : 0.f;
+}
+
+/// What follows the linear, on N outputs that share a matrix row's order: `first`, `second` as in the interleaving.
+template <class F, int N>
+INGOT_DEVICE void few_epilogue(const FewArgs& args, i64 row, int column, float (&first)[N], float (&second)[N],
+                               device::Outputs<N, F::kGated>& values) {
+  if constexpr (F::kRounds) {
+    device::round_all<typename F::Element>(first);
+    if constexpr (F::kGated) device::round_all<typename F::Element>(second);
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if constexpr (F::kGated) {
+      values.gate[i] = F::kGate_first ? first[i] : second[i];
+      values.up[i] = F::kGate_first ? second[i] : first[i];
+    } else {
+      values.up[i] = first[i];
+    }
+  }
+  F::Epilogue::apply(args.epilogue, {row, column, N}, values);
+}
+
+/// All of K in a warp: finishes its rows in registers, turns them over in shared memory, and all threads store whole rows
+/// of tokens. bias_top, bias_bottom: of rows r and r + 8.
+template <class F>
+INGOT_DEVICE void few_finish_whole(float (&acc)[F::kTokens / 2], const FewArgs& args, const FewPosition& p, int thread,
+                                   float bias_top, float bias_bottom) {
+  using Element = typename F::Element;
+  constexpr int kPitch = F::shared.out_pitch, kPieces = F::kOut_rows / 8;
+  const int warp = thread / 32, lane = thread & 31;
+  const u32 staging = p.shared + F::shared.output;
+  // Lane i gives the address of token i % 8's features: of the warp's first eight rows, or of its second.
+  const u32 to = staging + (lane & 7) * kPitch + warp * (F::kGated ? 16 : 32) + (lane >> 3 & 1) * (F::kGated ? 0 : 16);
+  const int column = p.feature_tile * F::kOut_rows + warp * (F::kGated ? 8 : 16) + lane / 4;
+#pragma unroll
+  for (int j = 0; j < F::kTokens / 8; ++j) {
+    float top[2] = {acc[4 * j] + bias_top, acc[4 * j + 1] + bias_top};
+    float bottom[2] = {acc[4 * j + 2] + bias_bottom, acc[4 * j + 3] + bias_bottom};
+    const i64 token = p.token_tile * F::kTokens + 8 * j + 2 * (lane & 3);
+    device::Outputs<2, F::kGated> values;
+    few_epilogue<F>(args, token, column, top, bottom, values);
+    const u32 packed = Element::pair_bits(values.up[0], values.up[1]);
+    if constexpr (F::kGated) {
+      store_matrix_transposed(to + 8 * j * kPitch, packed);
+    } else {
+      few_epilogue<F>(args, token, column + 8, bottom, top, values);
+      store_matrices_transposed(to + 8 * j * kPitch, packed, Element::pair_bits(values.up[0], values.up[1]));
+    }
+  }
+  named_barrier_sync(1, F::kMultiplying);
+  for (int item = thread; item < kPieces * F::kTokens; item += F::kMultiplying) {
+    const int token = item / kPieces, piece = item - token * kPieces;
+    const i64 y_row = p.token_tile * F::kTokens + token;
+    const int y_col = p.feature_tile * F::kOut_rows + piece * 8;
+    if (y_row >= args.tokens || y_col >= F::kN) continue;
+    u32 v[4];
+    load_shared(staging + token * kPitch + piece * 16, v);
+    device::store_16_bytes(static_cast<u16*>(args.epilogue.y) + y_row * args.epilogue.y_stride + y_col,
+                           {{v[0], v[1], v[2], v[3]}});
+  }
+}
+
 /// Byte offset in the exchange of the sum of row `row` of a slice and column `token`, from source `slot`.
 template <class F>
 INGOT_DEVICE u32 sum_offset(int slot, int row, int token) {
@@ -169,16 +275,16 @@ INGOT_DEVICE u32 sum_offset(int slot, int row, int token) {
          4;
 }
 
-/// A warpgroup: sends its sums to the blocks that own the rows.
+/// Parts of K: a warpgroup sends its sums to the blocks that own the rows.
 template <class F>
-INGOT_DEVICE void few_send(const float (&acc)[F::kTokens / 2], const FewPlace& p, int feature_warpgroup, int k_warpgroup) {
+INGOT_DEVICE void few_send(const float (&acc)[F::kTokens / 2], const FewPosition& p, int feature_warpgroup,
+                           int k_warpgroup) {
   const int thread = threadIdx.x & 127, lane = thread & 31;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = feature_warpgroup * 64 + (thread >> 5) * 16 + half * 8 + (lane >> 2);
-    const int owner = row / F::shared.sum_rows, slot = int(p.rank) * F::tile.k_warpgroups + k_warpgroup;
-    u32 to = p.shared + F::shared.sums +
-             sum_offset<F>(F::kSplits > 1 ? slot : k_warpgroup, row - owner * F::shared.sum_rows, 2 * (lane & 3));
+    const int owner = row / F::shared.sum_rows, slot = (F::kSplits > 1 ? p.rank : 0) * F::tile.k_warpgroups + k_warpgroup;
+    u32 to = p.shared + F::shared.output + sum_offset<F>(slot, row - owner * F::shared.sum_rows, 2 * (lane & 3));
     u32 barrier = few_summed<F>(p);
     if constexpr (F::kSplits > 1) {
       to = remote_address(to, owner);
@@ -194,112 +300,97 @@ INGOT_DEVICE void few_send(const float (&acc)[F::kTokens / 2], const FewPlace& p
   }
 }
 
-/// All multiplying threads: add the slots in order, finish, store. An item is eight output features of one token.
+/// Parts of K, all multiplying threads: add the slots in order, finish, store. An item is eight features of one token.
 template <class F>
-INGOT_DEVICE void few_finish(const FewArgs& args, const FewPlace& p, int thread) {
-  using Steps = typename F::Steps;
+INGOT_DEVICE void few_finish_sums(const FewArgs& args, const FewPosition& p, int thread) {
   constexpr int kGroup_rows = F::kGated ? 16 : 8, kGroups = F::shared.sum_rows / kGroup_rows;
-  const u32 sums = p.shared + F::shared.sums;
-  const int slice_row = F::kSplits > 1 ? int(p.rank) * F::shared.sum_rows : 0;
+  const u32 sums = p.shared + F::shared.output;
+  const int slice_row = F::kSplits > 1 ? p.rank * F::shared.sum_rows : 0;
   for (int item = thread; item < kGroups * F::kTokens; item += F::kMultiplying) {
     const int token = item / kGroups, group = item - token * kGroups;
-    const int y_row = p.token_tile * F::kTokens + token;
+    const i64 y_row = p.token_tile * F::kTokens + token;
     const int y_col = p.feature_tile * F::kOut_rows + (slice_row / kGroup_rows + group) * 8;
     if (y_row >= args.tokens || y_col >= F::kN) continue;
-    float v[kGroup_rows];
+    float v[2][8];
 #pragma unroll
     for (int r = 0; r < kGroup_rows; ++r) {
       const int row = group * kGroup_rows + r;
-      v[r] = load_shared(sums + sum_offset<F>(0, row, token));
+      float sum = load_shared(sums + sum_offset<F>(0, row, token));
 #pragma unroll
-      for (int slot = 1; slot < F::shared.sum_slots; ++slot) v[r] += load_shared(sums + sum_offset<F>(slot, row, token));
-      if constexpr (F::kBias) v[r] += load_shared(p.shared + F::shared.bias + (slice_row + row) * 4);
+      for (int slot = 1; slot < F::shared.sum_slots; ++slot) sum += load_shared(sums + sum_offset<F>(slot, row, token));
+      if constexpr (F::kBias) sum += load_shared(p.shared + F::shared.bias + (slice_row + row) * 4);
+      v[r / 8][r % 8] = sum;
     }
-    u32 packed[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const Pair a{v[2 * i], v[2 * i + 1]};
-      if constexpr (F::kGated) {
-        const Pair b{v[8 + 2 * i], v[8 + 2 * i + 1]};
-        packed[i] = Steps::gated(Steps::rounded(F::kGate_first ? a : b), Steps::rounded(F::kGate_first ? b : a));
-      } else {
-        packed[i] = Steps::plain_from_sum(a);
-      }
-    }
-    *reinterpret_cast<uint4*>(static_cast<u16*>(args.y) + y_row * args.y_stride + y_col) =
-        make_uint4(packed[0], packed[1], packed[2], packed[3]);
+    device::Outputs<8, F::kGated> values;
+    few_epilogue<F>(args, y_row, y_col, v[0], v[1], values);
+    device::Store<typename F::Element, true>::apply(args.epilogue, {y_row, y_col, 8}, values);
   }
 }
 
 /// The kernel. Grid: kFeature_tiles rounded up to the share, times token tiles, times splits; ranks of a cluster adjacent.
-template <class F>
-INGOT_DEVICE void few(const FewMaps& maps, const FewArgs& args) {
-  extern __shared__ __align__(1024) unsigned char dynamic_shared[];
-  constexpr int kFeature_blocks = (F::kFeature_tiles + F::kShare - 1) / F::kShare * F::kShare;
-  const int thread = threadIdx.x, warp = __shfl_sync(0xffffffffu, thread >> 5, 0);
-  FewPlace p;
-  p.shared = shared_address(dynamic_shared);
-  p.rank = F::kShare * F::kSplits > 1 ? cluster_rank() : 0;
-  const int tile = int(blockIdx.x) / F::kSplits;
-  p.token_tile = tile / kFeature_blocks;
-  p.feature_tile = tile - p.token_tile * kFeature_blocks;
-  const int split = F::kSplits > 1 ? int(p.rank) : 0;
-  p.k_begin = split * F::kK_blocks / F::kSplits;
-  p.k_end = (split + 1) * F::kK_blocks / F::kSplits;
+template <class Shape>
+struct Few {
+  using Args = FewArgs;
+  static constexpr int threads = Shape::kThreads, blocks_per_sm = 1;
 
-  const bool loader = warp == F::kMultiplying / 32;
-  if (loader && elect_one()) {
-    prefetch_map(maps.w);
-    prefetch_map(maps.x);
-    for (int s = 0; s < F::kStages; ++s) {
-      barrier_init(few_full<F>(p, s), 1);
-      barrier_init(few_empty<F>(p, s), F::tile.feature_warpgroups * F::kShare);
+  static INGOT_DEVICE void run(const FewArgs& args) {
+    using F = Shape;
+    extern __shared__ __align__(1024) unsigned char ingot_few_shared[];
+    const int thread = threadIdx.x, warp = __shfl_sync(0xffffffffu, thread >> 5, 0), lane = thread & 31;
+    const FewPosition p = few_position<F>(ingot_few_shared);
+    const bool loads = warp == F::kMultiplying / 32;
+    if (loads) {
+      if (elect_one()) few_begin<F>(args, p);
+    } else {
+      few_fetch_ahead<F>(args, p, warp, lane);
     }
-    barrier_init(few_summed<F>(p), 1);
-    barrier_init_fence();
-    if constexpr (F::kSplits > 1)
-      barrier_expect(few_summed<F>(p), F::shared.sum_slots * F::shared.sum_rows * F::kTokens * 4);
-  }
-  __syncwarp();
-  if constexpr (F::kShare * F::kSplits > 1) {
-    cluster_arrive();
-    cluster_wait();
-  } else {
-    __syncthreads();
-  }
-  launch_dependents();
-
-  if (loader) {
-    if (elect_one()) few_produce<F>(maps, args, p);
     __syncwarp();
-  } else {
-    const int warpgroup = warp / 4;
-    const int feature_warpgroup = warpgroup % F::tile.feature_warpgroups;
-    const int k_warpgroup = warpgroup / F::tile.feature_warpgroups;
-    if constexpr (F::kBias) {
-      for (int r = thread; r < F::kRows; r += F::kMultiplying) {
-        const int feature = p.feature_tile * F::kOut_rows + (F::kGated ? r / 16 * 8 + r % 8 : r);
-        const void* base = F::kGated && (r / 8) % 2 != 0 ? args.bias_second : args.bias;
-        store_shared(p.shared + F::shared.bias + r * 4,
-                     feature < F::kN ? load_element<typename F::Element>(base, feature) : 0.f);
+    if constexpr (F::kShare * F::kSplits > 1) {
+      cluster_arrive();
+      cluster_wait();
+    } else {
+      __syncthreads();
+    }
+    device::let_next_kernel_start();
+
+    if (loads) {
+      if (elect_one()) few_produce<F>(args, p);
+      __syncwarp();
+      if (args.ahead.next != nullptr) fetch_next(args.ahead, int(blockIdx.x), int(gridDim.x), lane);
+    } else {
+      const int feature_warpgroup = warp / 4 % F::tile.feature_warpgroups;
+      const int k_warpgroup = warp / 4 / F::tile.feature_warpgroups;
+      float bias_top = 0.f, bias_bottom = 0.f;
+      if constexpr (F::kBias && F::kWhole_k) {
+        bias_top = few_bias<F>(args, p, warp * 16 + lane / 4);
+        bias_bottom = few_bias<F>(args, p, warp * 16 + lane / 4 + 8);
+      } else if constexpr (F::kBias) {
+        for (int r = thread; r < F::kRows; r += F::kMultiplying)
+          store_shared(p.shared + F::shared.bias + r * 4, few_bias<F>(args, p, r));
+      }
+      float acc[F::kTokens / 2];
+      few_multiply<F>(acc, p, feature_warpgroup, k_warpgroup);
+      // The output may lie over the ring, and the biases were written by other threads.
+      named_barrier_sync(1, F::kMultiplying);
+      if constexpr (F::kWhole_k) {
+        few_finish_whole<F>(acc, args, p, thread, bias_top, bias_bottom);
+      } else {
+        few_send<F>(acc, p, feature_warpgroup, k_warpgroup);
+        if constexpr (F::kSplits > 1)
+          barrier_wait(few_summed<F>(p), 0);
+        else
+          named_barrier_sync(1, F::kMultiplying);
+        few_finish_sums<F>(args, p, thread);
       }
     }
-    float acc[F::kTokens / 2];
-    few_multiply<F>(acc, p, feature_warpgroup, k_warpgroup);
-    // The sums may lie over the ring, and the biases were written by other threads.
-    named_barrier_sync(1, F::kMultiplying);
-    few_send<F>(acc, p, feature_warpgroup, k_warpgroup);
-    if constexpr (F::kSplits > 1)
-      barrier_wait(few_summed<F>(p), 0);
-    else
-      named_barrier_sync(1, F::kMultiplying);
-    few_finish<F>(args, p, thread);
+    // Neighbours may still write into, or arrive at, this block's shared memory.
+    if constexpr (F::kShare > 1) {
+      __syncwarp();
+      cluster_arrive();
+      cluster_wait();
+    }
   }
-  // Neighbours may still write into, or arrive at, this block's shared memory.
-  if constexpr (F::kShare > 1) {
-    cluster_arrive();
-    cluster_wait();
-  }
-}
+};
 
-}  // namespace ingot::sm90
+}  // namespace sm90
+}  // namespace ingot

@@ -3,12 +3,14 @@
 // The multiplying half of gemm.cuh: what a kernel is compiled for, the walk over the tiles, the ring of stages, and the
 // roles of producer and consumer up to the accumulators.
 #pragma once
-#include "sm90/following.cuh"
+#include "linear_args.cuh"
+#include "sm90/ahead.cuh"
 #include "sm90/layout.cuh"
 #include "sm90/ptx.cuh"
 #include "sm90/wgmma.cuh"
 
-namespace ingot::sm90 {
+namespace ingot {
+namespace sm90 {
 
 struct GemmMaps {
   TensorMap x;       // {kK, tokens}, box {64, rows / cluster_cols}
@@ -18,33 +20,32 @@ struct GemmMaps {
 };
 
 struct GemmArgs {
-  const void* bias;         // [kN] 16-bit values; gated: of the matrix that comes first in the interleaving
-  const void* bias_second;  // gated: of the other
-  float* partials;          // splits > 1: partial_bytes(tile)
-  u32* counters;            // splits > 1: counter_count(tile), zero before the first launch; left zero
+  GemmMaps maps;
+  EpilogueArgs epilogue;
+  Ahead ahead;
   int tokens;
-  int group_rows;           // row tiles walked together before the next column tile, so that x and W stay in L2
-  int prefetch;             // bring a block's first tile into L2 ahead of the ring: where nothing is read twice
-  Following following;
+  int group_rows;  // row tiles walked together before the next column tile, so that x and W stay in L2
 };
 
-/// What a kernel is compiled for. kGate_first: the gate's rows come before up's in the interleaving.
-template <class Element_, class Steps_, int kN_, int kK_, bool kGated_, bool kGate_first_, bool kBias_, int kConsumers,
-          int kSubtiles, int kCols_, int kStages_, int kCluster_rows, int kCluster_cols, int kSplits_,
-          bool kEpilogue_warps, int kLag_ = 0>
-struct Gemm {
+/// What a kernel is compiled for. Epilogue: the steps after the linear, on its rounded result where Rounds, else on the
+/// float32 sums. kGate_first: the gate's rows come before up's in the interleaving.
+template <class Element_, class Epilogue_, bool kRounds_, int kN_, int kK_, bool kGated_, bool kGate_first_, bool kBias_,
+          int kConsumers, int kSubtiles, int kCols_, int kStages_, int kCluster_rows, int kCluster_cols, int kSplits_,
+          bool kEpilogue_warps, int kLag_>
+struct GemmShape {
   using Element = Element_;
-  using Steps = Steps_;
-  static constexpr GemmTile tile{kConsumers,    kSubtiles,     kCols_,   kStages_,
-                                 kCluster_rows, kCluster_cols, kSplits_, kEpilogue_warps, kLag_};
-  static constexpr GemmLayout shared = layout(tile);
+  using Epilogue = Epilogue_;
+  static constexpr GemmTile tile{kConsumers,    kSubtiles, kCols_,          kStages_, kCluster_rows,
+                                 kCluster_cols, kSplits_,  kEpilogue_warps, kLag_};
+  static constexpr GemmLayout shared = layout(tile, kGated_);
   static constexpr int kN = kN_, kK = kK_, kCols = kCols_, kRows = rows(tile), kStages = kStages_, kSplits = kSplits_;
-  static constexpr bool kGated = kGated_, kGate_first = kGate_first_, kBias = kBias_;
-  static constexpr int kThreads = threads(tile);
+  static constexpr bool kRounds = kRounds_, kGated = kGated_, kGate_first = kGate_first_, kBias = kBias_;
+  static constexpr int kThreads = sm90::threads(tile);
   static constexpr int kOut_cols = kGated ? kCols / 2 : kCols;
   static constexpr int kK_blocks = (kK + block_k - 1) / block_k;
   static constexpr int kCol_tiles = (kN + kOut_cols * kCluster_cols - 1) / (kOut_cols * kCluster_cols);
   static constexpr int kBlocks = blocks_in_cluster(tile);
+  static constexpr int kSharers = kCluster_rows * kCluster_cols;  // blocks of one part of K
   // Blocks that take part of what a block loads, itself among them: those hand a stage back before it is refilled.
   static constexpr int kReaders = kCluster_rows + kCluster_cols - 1;
   // A 512-thread kernel cannot hold the operands of one wide instruction: two of half the width.
@@ -55,26 +56,40 @@ struct Gemm {
   static constexpr bool kWide = kSubtiles * kCols > 320;
   static constexpr int kConsumer_registers = kConsumers > 2 ? 160 : (kEpilogue_warps ? 192 : (kWide ? 232 : 216));
   static constexpr int kProducer_registers = kConsumers > 2 ? 32 : (kEpilogue_warps ? 120 : (kWide ? 40 : 72));
-  static constexpr int kTail_cols = kOut_cols % 64;
+  static constexpr int kUnits = (kOut_cols + 63) / 64, kTail_cols = kOut_cols % 64;
 
   static_assert(kN % 8 == 0 && kK % 8 == 0, "dim and hidden are multiples of 8");
-  static_assert(shared.total <= shared_limit, "shared memory");
+  static_assert(shared.total <= shared_limit && (kEpilogue_warps || kSplits > 1 || shared.buffers > 0), "shared memory");
   static_assert(kRows / kCluster_cols % 8 == 0 && kCols / kCluster_rows % (kGated ? 16 : 8) == 0, "shares of a load");
   static_assert(kK_blocks / kSplits > kLag_, "every split has a block of K, and more than the lag");
   static_assert(kOut_cols % 16 == 0, "stores are 16 columns wide");
-  static_assert(!kEpilogue_warps || (kConsumers == 2 && kSubtiles == 1 && kSplits == 1 && kOut_cols % 64 == 0), "tile");
+  static_assert(!kEpilogue_warps || (kConsumers == 2 && kSubtiles == 1 && kSplits == 1 && kOut_cols % 64 == 0 && kRounds),
+                "epilogue warps take a tile of 128 rows in 16 bits");
 };
 
 /// A block's place in the grid and its shared memory.
-struct Place {
+struct Position {
   u32 shared;  // base address
   int cluster, clusters;
-  u32 rank, rank_row, rank_col;
+  int rank_row, rank_col, split;
 };
 
-struct Work {
-  int row_tile, col_tile, split, k_begin, k_end;
-};
+template <class G>
+INGOT_DEVICE Position position_of_block(const void* shared) {
+  Position p;
+  p.shared = device::shared_address(shared);
+  const int rank = G::kBlocks > 1 ? int(cluster_rank()) : 0, in_split = rank % G::kSharers;
+  p.split = rank / G::kSharers;
+  p.rank_row = in_split % G::tile.cluster_rows;
+  p.rank_col = in_split / G::tile.cluster_rows;
+  p.cluster = int(blockIdx.x) / G::kBlocks;
+  p.clusters = int(gridDim.x) / G::kBlocks;
+  return p;
+}
+template <class G>
+INGOT_DEVICE u32 rank_of(int rank_row, int rank_col, int split) {
+  return u32(rank_row + G::tile.cluster_rows * (rank_col + G::tile.cluster_cols * split));
+}
 
 template <class G>
 INGOT_DEVICE int row_tile_count(const GemmArgs& args) {
@@ -82,32 +97,30 @@ INGOT_DEVICE int row_tile_count(const GemmArgs& args) {
 }
 template <class G>
 INGOT_DEVICE int work_count(const GemmArgs& args) {
-  return row_tile_count<G>(args) * G::kCol_tiles * G::kSplits;
+  return row_tile_count<G>(args) * G::kCol_tiles;
 }
 
-/// Item `index` of the walk: groups of row tiles, in a group column by column, in a tile split by split.
+/// A block's tile: first token and first output column.
+struct Work {
+  int row, out_col;
+};
+/// Item `index` of the clusters' walk: groups of row tiles, in a group column by column.
 template <class G>
-INGOT_DEVICE Work work_at(const GemmArgs& args, int index) {
-  Work w;
-  const int tile = index / G::kSplits;
-  w.split = index - tile * G::kSplits;
-  const int row_tiles = row_tile_count<G>(args);
-  const int group = tile / (args.group_rows * G::kCol_tiles), first_row = group * args.group_rows;
-  const int group_rows = min(args.group_rows, row_tiles - first_row);
-  const int in_group = tile - first_row * G::kCol_tiles;
-  w.col_tile = in_group / group_rows;
-  w.row_tile = first_row + in_group - w.col_tile * group_rows;
-  w.k_begin = w.split * G::kK_blocks / G::kSplits;
-  w.k_end = (w.split + 1) * G::kK_blocks / G::kSplits;
-  return w;
+INGOT_DEVICE Work work_at(const GemmArgs& args, const Position& p, int index) {
+  const int group = index / (args.group_rows * G::kCol_tiles), first_row = group * args.group_rows;
+  const int group_rows = min(args.group_rows, row_tile_count<G>(args) - first_row);
+  const int in_group = index - first_row * G::kCol_tiles;
+  const int col_tile = in_group / group_rows, row_tile = first_row + in_group - col_tile * group_rows;
+  return {(row_tile * G::tile.cluster_rows + p.rank_row) * G::kRows,
+          (col_tile * G::tile.cluster_cols + p.rank_col) * G::kOut_cols};
 }
 template <class G>
-INGOT_DEVICE int first_row(const Work& w, const Place& p) {
-  return (w.row_tile * G::tile.cluster_rows + int(p.rank_row)) * G::kRows;
+INGOT_DEVICE int first_k_block(const Position& p) {
+  return p.split * G::kK_blocks / G::kSplits;
 }
 template <class G>
-INGOT_DEVICE int first_out_col(const Work& w, const Place& p) {
-  return (w.col_tile * G::tile.cluster_cols + int(p.rank_col)) * G::kOut_cols;
+INGOT_DEVICE int k_block_count(const Position& p) {
+  return (p.split + 1) * G::kK_blocks / G::kSplits - first_k_block<G>(p);
 }
 
 /// Position in the ring of stages.
@@ -130,123 +143,148 @@ struct Cursor {
   }
 };
 
+// Barriers: a stage filled, a stage read; the tile in 16 bits written by a consumer, and read by the epilogue warps; a
+// bias buffer written, and read.
 template <class G>
-INGOT_DEVICE u32 full_barrier(const Place& p, int stage) {
+INGOT_DEVICE u32 full_barrier(const Position& p, int stage) {
   return p.shared + G::shared.barriers + 8 * stage;
 }
 template <class G>
-INGOT_DEVICE u32 empty_barrier(const Place& p, int stage) {
-  return p.shared + G::shared.barriers + 8 * (G::kStages + stage);
-}
-/// Of the tile in 16 bits between a consumer and the epilogue warps.
-template <class G>
-INGOT_DEVICE u32 dumped_barrier(const Place& p, int consumer) {
-  return p.shared + G::shared.barriers + 8 * (2 * G::kStages + consumer);
+INGOT_DEVICE u32 empty_barrier(const Position& p, int stage) {
+  return full_barrier<G>(p, G::kStages + stage);
 }
 template <class G>
-INGOT_DEVICE u32 drained_barrier(const Place& p, int consumer) {
-  return p.shared + G::shared.barriers + 8 * (2 * G::kStages + G::tile.consumers + consumer);
-}
-
-/// Of the two bias buffers.
-template <class G>
-INGOT_DEVICE u32 bias_ready_barrier(const Place& p, u32 turn) {
-  return p.shared + G::shared.barriers + 8 * (2 * G::kStages + 2 * G::tile.consumers + turn);
+INGOT_DEVICE u32 dumped_barrier(const Position& p, int consumer) {
+  return full_barrier<G>(p, 2 * G::kStages + consumer);
 }
 template <class G>
-INGOT_DEVICE u32 bias_read_barrier(const Place& p, u32 turn) {
-  return p.shared + G::shared.barriers + 8 * (2 * G::kStages + 2 * G::tile.consumers + 2 + turn);
+INGOT_DEVICE u32 drained_barrier(const Position& p, int consumer) {
+  return full_barrier<G>(p, 2 * G::kStages + G::tile.consumers + consumer);
+}
+template <class G>
+INGOT_DEVICE u32 bias_ready_barrier(const Position& p, u32 turn) {
+  return full_barrier<G>(p, 2 * G::kStages + 2 * G::tile.consumers) + 8 * turn;
+}
+template <class G>
+INGOT_DEVICE u32 bias_read_barrier(const Position& p, u32 turn) {
+  return bias_ready_barrier<G>(p, 2 + turn);
 }
 
-/// One thread: keeps the ring full. Weights of the first stages are asked for before the kernel before has finished.
+/// One thread, before anyone waits.
 template <class G>
-INGOT_DEVICE void produce(const GemmMaps& maps, const GemmArgs& args, const Place& p) {
-  constexpr int kSide_rows = G::tile.cluster_rows, kSide_cols = G::tile.cluster_cols;
-  u16 x_mask = 0, w_mask = 0;
-  for (int j = 0; j < kSide_cols; ++j) x_mask |= u16(1u << (p.rank_row + kSide_rows * j));
-  for (int i = 0; i < kSide_rows; ++i) w_mask |= u16(1u << (i + kSide_rows * p.rank_col));
-  const auto load_x = [&](int stage, int row, int k_block) {
-    load_box<(kSide_cols > 1)>(p.shared + stage * G::shared.stage_bytes + p.rank_col * (G::shared.x_bytes / kSide_cols),
-                               maps.x, full_barrier<G>(p, stage), k_block * block_k,
-                               row + int(p.rank_col) * (G::kRows / kSide_cols), x_mask);
-  };
-  const auto load_w = [&](int stage, int out_col, int k_block) {
-    constexpr int kPart = G::kCols / kSide_rows;  // weight rows this block fetches for its column of the cluster
-    const u32 to = p.shared + stage * G::shared.stage_bytes + G::shared.x_bytes + p.rank_row * (kPart * block_k * 2);
-    if constexpr (G::kGated)
-      load_interleaved_box<(kSide_rows > 1)>(to, maps.w, full_barrier<G>(p, stage), k_block * block_k,
-                                             out_col / 8 + int(p.rank_row) * (kPart / 16), w_mask);
-    else
-      load_box<(kSide_rows > 1)>(to, maps.w, full_barrier<G>(p, stage), k_block * block_k,
-                                 out_col + int(p.rank_row) * kPart, w_mask);
-  };
+INGOT_DEVICE void init_barriers(const Position& p) {
+  for (int s = 0; s < G::kStages; ++s) {
+    barrier_init(full_barrier<G>(p, s), 1);
+    barrier_init(empty_barrier<G>(p, s), G::tile.consumers * G::kReaders);
+  }
+  for (int c = 0; c < G::tile.consumers; ++c) {
+    barrier_init(dumped_barrier<G>(p, c), 4);
+    barrier_init(drained_barrier<G>(p, c), 3);
+  }
+  for (u32 t = 0; t < 2; ++t) {
+    barrier_init(bias_ready_barrier<G>(p, t), 1);
+    barrier_init(bias_read_barrier<G>(p, t), 4 * G::tile.consumers);
+  }
+  barrier_init_fence();
+}
 
-  // The first tile beyond the ring, into L2: blocks that share a part ask for every n-th K block of it each.
-  const auto prefetch_w = [&](const Work& work, int out_col) {
-    const int sharers = min(8, row_tile_count<G>(args));
-    constexpr int kPart = G::kCols / kSide_rows;
-    for (int k = work.k_begin + G::kStages; k < work.k_end; ++k) {
-      if ((k + work.row_tile) % sharers != 0) continue;
-      if constexpr (G::kGated)
-        prefetch_interleaved_box(maps.w, k * block_k, out_col / 8 + int(p.rank_row) * (kPart / 16));
-      else
-        prefetch_box(maps.w, k * block_k, out_col + int(p.rank_row) * kPart);
-    }
-  };
-  const auto prefetch_x = [&](const Work& work, int row) {
-    const int sharers = min(8, G::kCol_tiles);
-    for (int k = work.k_begin + G::kStages; k < work.k_end; ++k)
-      if ((k + work.col_tile) % sharers == 0)
-        prefetch_box(maps.x, k * block_k, row + int(p.rank_col) * (G::kRows / kSide_cols));
-  };
+/// This block's share of a stage's rows of x, to every block of its row of the cluster.
+template <class G>
+INGOT_DEVICE void load_x(const GemmArgs& args, const Position& p, int stage, int row, int k_block) {
+  constexpr int kSides = G::tile.cluster_cols;
+  u16 mask = 0;
+#pragma unroll
+  for (int j = 0; j < kSides; ++j) mask |= u16(1u << rank_of<G>(p.rank_row, j, p.split));
+  load_box<(kSides > 1)>(p.shared + stage * G::shared.stage_bytes + p.rank_col * (G::shared.x_bytes / kSides), args.maps.x,
+                         full_barrier<G>(p, stage), k_block * block_k, row + p.rank_col * (G::kRows / kSides), mask);
+}
+/// This block's share of a stage's rows of W, to every block of its column of the cluster.
+template <class G>
+INGOT_DEVICE void load_w(const GemmArgs& args, const Position& p, int stage, int out_col, int k_block) {
+  constexpr int kSides = G::tile.cluster_rows, kPart = G::kCols / kSides;
+  u16 mask = 0;
+#pragma unroll
+  for (int i = 0; i < kSides; ++i) mask |= u16(1u << rank_of<G>(i, p.rank_col, p.split));
+  const u32 to = p.shared + stage * G::shared.stage_bytes + G::shared.x_bytes + p.rank_row * (kPart * block_k * 2);
+  if constexpr (G::kGated)
+    load_interleaved_box<(kSides > 1)>(to, args.maps.w, full_barrier<G>(p, stage), k_block * block_k,
+                                       out_col / 8 + p.rank_row * (kPart / 16), mask);
+  else
+    load_box<(kSides > 1)>(to, args.maps.w, full_barrier<G>(p, stage), k_block * block_k, out_col + p.rank_row * kPart, mask);
+}
 
+/// One thread: weights of the first stages, which wait for no other kernel.
+template <class G>
+INGOT_DEVICE void produce_first_weights(const GemmArgs& args, const Position& p) {
+  if (p.cluster >= work_count<G>(args)) return;
+  const Work work = work_at<G>(args, p, p.cluster);
+  const int first = first_k_block<G>(p), ahead = min(G::kStages, k_block_count<G>(p));
+  for (int i = 0; i < ahead; ++i) {
+    barrier_expect(full_barrier<G>(p, i), G::shared.stage_bytes);
+    load_w<G>(args, p, i, work.out_col, first + i);
+  }
+}
+
+/// One thread: keeps the ring full, beginning with x of the stages that produce_first_weights began.
+template <class G>
+INGOT_DEVICE void produce(const GemmArgs& args, const Position& p) {
   Cursor<G::kStages> cursor;
-  bool first = true;
-  int step = 0;
+  const int begin = first_k_block<G>(p), end = begin + k_block_count<G>(p);
+  int ahead = min(G::kStages, end - begin);  // stages of the first tile that have their weights
   for (int index = p.cluster, count = work_count<G>(args); index < count; index += p.clusters) {
-    const Work work = work_at<G>(args, index);
-    const int row = first_row<G>(work, p), out_col = first_out_col<G>(work, p);
-    int k_block = work.k_begin;
-    if (first) {
-      first = false;
-      const int ahead = min(G::kStages, work.k_end - work.k_begin);
-      for (int i = 0; i < ahead; ++i) {
-        barrier_expect(full_barrier<G>(p, i), G::shared.stage_bytes);
-        load_w(i, out_col, k_block + i);
-      }
-      if (args.prefetch) prefetch_w(work, out_col);
-      wait_for_previous_kernel();
-      for (int i = 0; i < ahead; ++i) load_x(i, row, k_block + i);
-      if (args.prefetch) prefetch_x(work, row);
-      k_block += ahead;
+    const Work work = work_at<G>(args, p, index);
+    if (ahead > 0) {
+      device::wait_for_previous_kernel();
+      for (int i = 0; i < ahead; ++i) load_x<G>(args, p, i, work.row, begin + i);
       cursor.skip(ahead);
     }
-    for (; k_block < work.k_end; ++k_block) {
+    for (int k_block = begin + ahead; k_block < end; ++k_block) {
       barrier_wait(empty_barrier<G>(p, cursor.stage), cursor.phase ^ 1);
       barrier_expect(full_barrier<G>(p, cursor.stage), G::shared.stage_bytes);
-      load_x(cursor.stage, row, k_block);
-      load_w(cursor.stage, out_col, k_block);
-      if (args.following.bytes > 0) prefetch_following(args.following, step++, int(blockIdx.x), int(gridDim.x));
+      load_x<G>(args, p, cursor.stage, work.row, k_block);
+      load_w<G>(args, p, cursor.stage, work.out_col, k_block);
       cursor.next();
     }
+    ahead = 0;
   }
 }
 
 template <class G>
 using Accumulators = float[G::tile.subtiles][G::kHalves][G::kAccumulators];
 
-/// A warpgroup: acc = x W^T over the work's K blocks; hands every stage back to the blocks that fill it.
+/// Which block each of a consumer's first threads tells that a stage was read: the blocks of this block's column of the
+/// cluster, then those of its row.
+struct Releases {
+  bool any;
+  u32 barrier;  // of stage 0, local or remote
+};
 template <class G>
-INGOT_DEVICE void multiply(Accumulators<G>& acc, Cursor<G::kStages>& cursor, int k_blocks, const Place& p, int consumer,
-                           bool first, bool releases, u32 release_barrier) {
+INGOT_DEVICE Releases releases_of(const Position& p, int thread) {
+  Releases r{thread < G::kReaders, empty_barrier<G>(p, 0)};
+  if constexpr (G::kBlocks > 1) {
+    u32 rank = rank_of<G>(p.rank_row, p.rank_col, p.split);
+    const int col = thread - G::tile.cluster_rows;
+    if (thread < G::tile.cluster_rows)
+      rank = rank_of<G>(thread, p.rank_col, p.split);
+    else if (r.any)
+      rank = rank_of<G>(p.rank_row, col >= p.rank_col ? col + 1 : col, p.split);
+    r.barrier = remote_address(r.barrier, rank);
+  }
+  return r;
+}
+
+/// A warpgroup: acc = x W^T over a tile's K blocks; hands every stage back to the blocks that fill it.
+template <class G>
+INGOT_DEVICE void multiply(Accumulators<G>& acc, Cursor<G::kStages>& cursor, int k_blocks, const Position& p, int consumer,
+                           bool first, const Releases& releases) {
   const u64 x0 = matrix_descriptor(p.shared + consumer * (G::tile.subtiles * 64 * 128));
   const u64 w0 = matrix_descriptor(p.shared + G::shared.x_bytes);
   const auto release = [&](int stage) {
-    if (!releases) return;
+    if (!releases.any) return;
     if constexpr (G::kBlocks > 1)
-      barrier_arrive_remote(release_barrier + 8 * stage);
+      barrier_arrive_remote(releases.barrier + 8 * stage);
     else
-      barrier_arrive(release_barrier + 8 * stage);
+      barrier_arrive(releases.barrier + 8 * stage);
   };
   constexpr int kLag = G::tile.lag;
   if constexpr (kLag > 0)
@@ -282,4 +320,5 @@ INGOT_DEVICE void multiply(Accumulators<G>& acc, Cursor<G::kStages>& cursor, int
     for (int h = 0; h < G::kHalves; ++h) wgmma_pin(acc[m][h]);
 }
 
-}  // namespace ingot::sm90
+}  // namespace sm90
+}  // namespace ingot

@@ -3,16 +3,20 @@
 // The sm_90a instructions the kernels use, one named function each (PTX ISA 8.x, sections named in the comments).
 // Shared-memory addresses are 32-bit, of the window `shared`; "remote" ones carry a block's rank in the cluster.
 #pragma once
-#include "element.cuh"
+#include "device/intrinsics.cuh"
 
-namespace ingot::sm90 {
+namespace ingot {
+namespace sm90 {
+
+using device::i64;
+using device::u16;
+using device::u32;
+using u64 = unsigned long long;
 
 /// A tensor map (CUtensorMap, 128 opaque bytes made by cuTensorMapEncodeTiled), passed as a __grid_constant__.
 struct alignas(64) TensorMap {
   u64 words[16];
 };
-
-INGOT_DEVICE u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
 
 /// True in one lane of a full warp, the same lane each time. (The compiler knows elect.sync: a TMA instruction
 /// below it is issued once, below `lane == 0` it becomes a loop over lanes.)
@@ -72,18 +76,15 @@ INGOT_DEVICE u32 remote_address(u32 address, u32 rank) {
 }
 INGOT_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 INGOT_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+INGOT_DEVICE void store_remote(u32 remote, float a, float b, float c, float d) {
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(remote), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
+}
 /// Writes two floats into a block's shared memory and counts 8 bytes on that block's barrier.
 INGOT_DEVICE void store_remote(u32 remote, float a, float b, u32 remote_barrier) {
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(remote),
                "f"(a), "f"(b), "r"(remote_barrier)
                : "memory");
 }
-
-// --- programmatic dependent launch ----------------------------------------------------------------------------
-/// The next kernel of the stream may start its prologue.
-INGOT_DEVICE void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-/// Returns once the kernel before has finished and its writes are visible; at once without such a dependency.
-INGOT_DEVICE void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 // --- registers of a warpgroup ---------------------------------------------------------------------------------
 template <int kRegisters>
@@ -134,20 +135,6 @@ INGOT_DEVICE void load_interleaved_box(u32 shared, const TensorMap& map, u32 bar
         : "memory");
   }
 }
-/// The same boxes, brought into L2 alone.
-INGOT_DEVICE void prefetch_box(const TensorMap& map, int column, int row) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(&map), "r"(column), "r"(row)
-               : "memory");
-}
-INGOT_DEVICE void prefetch_interleaved_box(const TensorMap& map, int column, int group) {
-  asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %3, %3, %2}];" ::"l"(&map), "r"(column),
-               "r"(group), "r"(0)
-               : "memory");
-}
-/// Plain memory into L2; address and size are multiples of 16.
-INGOT_DEVICE void prefetch_bytes(const void* address, u32 bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(address), "r"(bytes) : "memory");
-}
 /// Box from shared memory to the tensor; what lies outside the tensor is not written. Belongs to the open bulk group.
 INGOT_DEVICE void store_box(const TensorMap& map, u32 shared, int column, int row) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map), "r"(shared),
@@ -162,6 +149,9 @@ INGOT_DEVICE void stores_wait_read() {
 }
 /// Ordinary writes to shared memory become visible to the copy engine and to wgmma.
 INGOT_DEVICE void fence_shared_to_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+/// Brings the line of 128 bytes that holds `address` into L2.
+INGOT_DEVICE void prefetch_line(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
 
 // --- wgmma ----------------------------------------------------------------------------------------------------
 INGOT_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -188,6 +178,13 @@ INGOT_DEVICE void store_matrices(u32 shared, u32 a, u32 b, u32 c, u32 d) {
                "r"(d)
                : "memory");
 }
+/// Transposed: a row of what is stored is a column of the fragment.
+INGOT_DEVICE void store_matrix_transposed(u32 shared, u32 a) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(shared), "r"(a) : "memory");
+}
+INGOT_DEVICE void store_matrices_transposed(u32 shared, u32 a, u32 b) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(shared), "r"(a), "r"(b) : "memory");
+}
 INGOT_DEVICE void load_shared(u32 shared, u32 (&v)[4]) {
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
@@ -212,4 +209,5 @@ INGOT_DEVICE void store_shared(u32 shared, float a, float b) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(shared), "f"(a), "f"(b) : "memory");
 }
 
-}  // namespace ingot::sm90
+}  // namespace sm90
+}  // namespace ingot

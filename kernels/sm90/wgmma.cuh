@@ -5,9 +5,11 @@
 // the warpgroup holds, for each group j of eight columns, d[4j], d[4j+1]: row 16 (t / 32) + (t % 32) / 4, columns
 // 8j + 2 (t % 4) and the next; d[4j+2], d[4j+3]: the same columns eight rows below.
 #pragma once
+#include "numbers.cuh"
 #include "sm90/ptx.cuh"
 
-namespace ingot::sm90 {
+namespace ingot {
+namespace sm90 {
 
 // Operand lists of 4, 8, ... 128 registers, each from the one before: S the text, O the operands.
 #define INGOT_O4 "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -75,6 +77,11 @@ namespace ingot::sm90 {
 #define INGOT_O128 INGOT_O124, "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
 #define INGOT_S128 INGOT_S124 ",%124,%125,%126,%127"
 
+template <class Element>
+constexpr bool is_bf16 = false;
+template <>
+constexpr bool is_bf16<device::bf16> = true;
+
 template <int kCols>
 struct Wgmma;
 
@@ -84,7 +91,7 @@ struct Wgmma;
   struct Wgmma<N> {                                                                                                 \
     template <class Element>                                                                                        \
     static INGOT_DEVICE void multiply(float (&d)[R], u64 a, u64 b, int accumulate) {                                \
-      if constexpr (Element::is_bf16) {                                                                             \
+      if constexpr (is_bf16<Element>) {                                                                             \
         asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N              \
                      "k16.f32.bf16.bf16 {" INGOT_S##R "}, " A ", " B ", p, 1, 1, 0, 0;\n}"                          \
                      : INGOT_O##R                                                                                   \
@@ -132,4 +139,5 @@ INGOT_WGMMA(256, 128, "%128", "%129", "%130");
 
 #undef INGOT_WGMMA
 
-}  // namespace ingot::sm90
+}  // namespace sm90
+}  // namespace ingot

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 
 import shapes
-from driver import Driver, Kernel, Matrix, scratch
+from driver import Driver, Kernel, Matrix
 from specs import Few, Gemm
 
 DEV, BF16 = "cuda", torch.bfloat16
@@ -127,7 +127,7 @@ class Problem:
         self.hs = [torch.randn(self.m, self.h, device=DEV).to(BF16) for _ in range(min(self.sets, 8))]
         self.ys = [torch.empty(self.m, self.d, device=DEV, dtype=BF16) for _ in range(min(self.sets, 8))]
         self.linears = shapes.linears(shape)
-        self.kernels, self.scratch = {}, {}
+        self.kernels = {}
 
     def kernel(self, which, tile):
         key = (which, tile)
@@ -135,13 +135,9 @@ class Problem:
             self.kernels[key] = Kernel(self.driver, self.folder, self.linears[which], tile)
         return self.kernels[key]
 
-    def launches(self, which, tile, group_rows):
+    def launches(self, which, tile, group_rows, ahead=False, follow=False):
         """One prepared launch for each set."""
         kernel, linear = self.kernel(which, tile), self.linears[which]
-        bytes_, count = scratch(tile, linear, self.m)
-        if count and tile not in self.scratch:
-            self.scratch[tile] = (torch.empty(bytes_ // 4, device=DEV), torch.zeros(count, dtype=torch.int32, device=DEV))
-        parts, counters = self.scratch.get(tile, (None, None)) if count else (None, None)
         out = []
         for i in range(self.sets):
             w, h, y = self.ws[i], self.hs[i % len(self.hs)], self.ys[i % len(self.ys)]
@@ -153,15 +149,17 @@ class Problem:
                     args |= dict(w=Matrix.of(w["up"][0]), bias=ptr(w["up"][1]))
             else:
                 args = dict(x=Matrix.of(h), y=Matrix.of(y), w=Matrix.of(w["down"][0]), bias=ptr(w["down"][1]))
-            out.append(kernel.prepare(**args, partials=ptr(parts), counters=ptr(counters), group_rows=group_rows))
+            down = w["down"][0]
+            out.append(kernel.prepare(**args, group_rows=group_rows, ahead=ahead,
+                                      following=(ptr(down), down.numel() * 2) if follow and which == 0 else (0, 0)))
         return out
 
     def one(self, which, tile, group_rows):
         ls = self.launches(which, tile, group_rows)
         return lambda i: ls[i % self.sets](torch.cuda.current_stream().cuda_stream)
 
-    def mlp(self, tile1, g1, tile2, g2, programmatic=True):
-        a, b = self.launches(0, tile1, g1), self.launches(1, tile2, g2)
+    def mlp(self, tile1, g1, tile2, g2, programmatic=True, ahead=False, follow=False):
+        a, b = self.launches(0, tile1, g1, ahead, follow), self.launches(1, tile2, g2, ahead)
         def call(i):
             s = torch.cuda.current_stream().cuda_stream
             a[i % self.sets](s, False)
@@ -313,6 +311,13 @@ def main():
             for _, t1, g1 in best[0][:take]:
                 for _, t2, g2 in best[1][:take]:
                     calls[f"{t1.label()}/{g1}+{t2.label()}/{g2}"] = problem.mlp(t1, g1, t2, g2)
+            if problem.flops < 3e11:  # weights are read about once: L2 ahead of use
+                for _, t1, g1 in best[0][:2]:
+                    for _, t2, g2 in best[1][:2]:
+                        name2 = f"{t1.label()}/{g1}+{t2.label()}/{g2}"
+                        calls[name2 + " a"] = problem.mlp(t1, g1, t2, g2, True, True, False)
+                        calls[name2 + " f"] = problem.mlp(t1, g1, t2, g2, True, False, True)
+                        calls[name2 + " af"] = problem.mlp(t1, g1, t2, g2, True, True, True)
             first = (best[0][0], best[1][0])
             label = f"{first[0][1].label()}/{first[0][2]}+{first[1][1].label()}/{first[1][2]}"
             calls[label + " plain"] = problem.mlp(first[0][1], first[0][2], first[1][1], first[1][2], False)

@@ -3,7 +3,7 @@
 import ctypes as C
 import os
 
-from specs import Few, Gemm, Linear, ceil_div, name_of
+from specs import Few, name_of
 
 
 class LaunchAttribute(C.Structure):
@@ -19,26 +19,23 @@ class TensorMap(C.Structure):
     _fields_ = [("words", C.c_uint64 * 16)]
 
 
-class GemmMaps(C.Structure):
-    _fields_ = [("x", TensorMap), ("w", TensorMap), ("y", TensorMap), ("y_tail", TensorMap)]
+class EpilogueArgs(C.Structure):
+    _fields_ = [("up_bias", C.c_void_p), ("gate_bias", C.c_void_p), ("y", C.c_void_p), ("y_stride", C.c_longlong)]
 
 
-class Following(C.Structure):
-    _fields_ = [("weights", C.c_void_p), ("bytes", C.c_longlong), ("chunk_bytes", C.c_int)]
+class Ahead(C.Structure):
+    _fields_ = [("first", C.c_void_p), ("second", C.c_void_p), ("stride", C.c_longlong), ("next", C.c_void_p),
+                ("next_bytes", C.c_longlong)]
 
 
 class GemmArgs(C.Structure):
-    _fields_ = [("bias", C.c_void_p), ("bias_second", C.c_void_p), ("partials", C.c_void_p), ("counters", C.c_void_p),
-                ("tokens", C.c_int), ("group_rows", C.c_int), ("prefetch", C.c_int), ("following", Following)]
-
-
-class FewMaps(C.Structure):
-    _fields_ = [("w", TensorMap), ("x", TensorMap)]
+    _fields_ = [("x", TensorMap), ("w", TensorMap), ("y", TensorMap), ("y_tail", TensorMap), ("epilogue", EpilogueArgs),
+                ("ahead", Ahead), ("tokens", C.c_int), ("group_rows", C.c_int), ("room", C.c_char * 128)]
 
 
 class FewArgs(C.Structure):
-    _fields_ = [("bias", C.c_void_p), ("bias_second", C.c_void_p), ("y", C.c_void_p), ("y_stride", C.c_longlong),
-                ("tokens", C.c_int), ("prefetch", C.c_int), ("following", Following)]
+    _fields_ = [("w", TensorMap), ("x", TensorMap), ("epilogue", EpilogueArgs), ("ahead", Ahead), ("tokens", C.c_int),
+                ("room", C.c_char * 128)]
 
 
 class Driver:
@@ -122,19 +119,14 @@ class Kernel:
                           "clusters")
         return count.value
 
-    @staticmethod
-    def _following(following, blocks, steps):
-        """Chunks so that the last of `steps` steps asks for the last piece."""
-        address, size = following
-        return Following(address or None, size, ceil_div(ceil_div(size, blocks * steps), 128) * 128)
-
-    def prepare(self, x, w, y, bias=0, second=None, bias_second=0, partials=0, counters=0, group_rows=16, grid=0,
-                prefetch=0, following=(0, 0)):
-        """A callable launch(stream, programmatic). Gated: `w` is the gate, `second` the up projection (Matrix each)."""
+    def prepare(self, x, w, y, bias=0, second=None, bias_second=0, group_rows=16, ahead=False, following=(0, 0)):
+        """A callable launch(stream, programmatic). Gated: `w` is the gate, `second` the up projection (Matrix each).
+        ahead: bring the weights into L2 before the ring asks; following: address and bytes of the next linear's."""
         d, linear, tile, e = self.driver, self.linear, self.tile, self.linear.element
+        up_bias, gate_bias = (bias_second, bias) if linear.gated else (bias, 0)
         first = w
         if linear.gated and not linear.gate_first:
-            first, second, bias, bias_second = second, w, bias_second, bias
+            first, second = second, w
         rows_w = tile.rows if isinstance(tile, Few) else tile.cols // tile.cluster_rows
         if linear.gated:
             distance = second.address - first.address
@@ -143,26 +135,25 @@ class Kernel:
                           [first.stride * 2, distance, first.stride * 16], [64, 8, 2, rows_w // 16], e, 128)
         else:
             w_map = d.map(first.address, [linear.k, linear.n], [first.stride * 2], [64, rows_w], e, 128)
+        epilogue = EpilogueArgs(up_bias, gate_bias, y.address, y.stride)
+        fetch = Ahead(first.address if ahead else None, second.address if ahead and linear.gated else None, first.stride,
+                      following[0] or None, following[1])
         if isinstance(tile, Few):
-            maps = FewMaps(w_map, d.map(x.address, [linear.k, x.rows], [x.stride * 2], [64, tile.tokens // tile.share], e, 128))
             grid = tile.blocks(linear, x.rows)
-            steps = ceil_div(ceil_div(linear.k, 64), tile.splits)
-            args = FewArgs(bias, bias_second, y.address, y.stride, x.rows, prefetch, self._following(following, grid, steps))
+            x_map = d.map(x.address, [linear.k, x.rows], [x.stride * 2], [64, tile.tokens // tile.share], e, 128)
+            args = FewArgs(w_map, x_map, epilogue, fetch, x.rows)
         else:
             tail = (tile.cols // 2 if linear.gated else tile.cols) % 64
             y_map = d.map(y.address, [linear.n, y.rows], [y.stride * 2], [64, 16], e, 128)
             tail_map = y_map
             if tail:
                 tail_map = d.map(y.address, [linear.n, y.rows], [y.stride * 2], [tail, 16], e, {16: 32, 32: 64}.get(tail, 0))
-            maps = GemmMaps(d.map(x.address, [linear.k, x.rows], [x.stride * 2], [64, tile.rows // tile.cluster_cols], e, 128),
-                            w_map, y_map, tail_map)
-            work = tile.work(linear, x.rows) * tile.splits
-            grid = grid or min(self.clusters, work) * tile.cluster
-            steps = max(1, (work * tile.cluster // grid) * (ceil_div(linear.k, 64) // tile.splits) - tile.stages)
-            args = GemmArgs(bias, bias_second, partials, counters, x.rows, group_rows, prefetch,
-                            self._following(following, grid, steps))
+            x_map = d.map(x.address, [linear.k, x.rows], [x.stride * 2], [64, tile.rows // tile.cluster_cols], e, 128)
+            work = tile.work(linear, x.rows)
+            grid = (work if tile.splits > 1 else min(self.clusters, work)) * tile.cluster
+            args = GemmArgs(x_map, w_map, y_map, tail_map, epilogue, fetch, x.rows, group_rows)
         # __grid_constant__ parameters are copied at launch; the map must be 64-byte aligned in the kernel, not here.
-        pointers = (C.c_void_p * 2)(C.cast(C.byref(maps), C.c_void_p), C.cast(C.byref(args), C.c_void_p))
+        pointers = (C.c_void_p * 1)(C.cast(C.byref(args), C.c_void_p))
         configs = {}
 
         def launch(stream, programmatic=False):
@@ -172,14 +163,6 @@ class Kernel:
             config.stream = stream
             d.check(d.lib.cuLaunchKernelEx(C.byref(config), self.function, pointers, None), self.name)
 
-        launch.keep = (maps, args, pointers)
+        launch.keep = (args, pointers)
         launch.grid = grid
         return launch
-
-
-def scratch(tile, linear, tokens):
-    """(bytes of partial sums, count of counters) that a split tile needs."""
-    if not isinstance(tile, Gemm) or tile.splits == 1:
-        return 0, 0
-    tiles = tile.work(linear, tokens) * tile.cluster
-    return tiles * tile.splits * tile.rows * tile.cols * 4, tiles * tile.consumers * 4

@@ -2,7 +2,7 @@
 """Times single linears, to find what limits a tile.
 
 python3 probe.py CUBINS [--plain] SPEC...   SPEC = TOKENS:K:N:ACT[:gated][:nobias]:TILE[:gROWS][:p][:warm]
-p: prefetch into L2. warm: one set of operands over and over, so that they stay in L2. Interleaved, median of nine.
+p: weights into L2 ahead. warm: one set of operands over and over, so that they stay in L2. Interleaved, median of nine.
 --plain: three launches of each and no timing, for a profiler.
 """
 import math
@@ -12,7 +12,7 @@ import sys
 import torch
 
 from bench import Graph, ptr
-from driver import Driver, Kernel, Matrix, scratch
+from driver import Driver, Kernel, Matrix
 from shapes import tile_of
 from specs import Linear
 
@@ -40,9 +40,6 @@ def main():
         size = 2 * (tokens * linear.k + rows_w * linear.k + tokens * linear.n)
         sets = 1 if warm else max(1, min(48, math.ceil(256e6 / size)))
         kernel = Kernel(driver, sys.argv[1], linear, tile)
-        bytes_, count = scratch(tile, linear, tokens)
-        parts = torch.empty(max(4, bytes_ // 4), device=DEV)
-        counters = torch.zeros(max(4, count), dtype=torch.int32, device=DEV)
         launches = []
         for _ in range(sets):
             x = torch.randn(tokens, linear.k, device=DEV).to(BF16)
@@ -51,8 +48,8 @@ def main():
             keep.append((x, w, b, y))
             launches.append(kernel.prepare(
                 Matrix.of(x), Matrix.of(w[:linear.n]), Matrix.of(y), ptr(b), Matrix.of(w[linear.n:]) if linear.gated else None,
-                ptr(b[linear.n:]), ptr(parts), ptr(counters), group_rows=group, prefetch=int(prefetch)))
-        keep.append((kernel, parts, counters, launches))
+                ptr(b[linear.n:]), group_rows=group, ahead=prefetch))
+        keep.append((kernel, launches))
         if plain:
             for i in range(3):
                 launches[i % sets](torch.cuda.current_stream().cuda_stream)

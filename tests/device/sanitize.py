@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 from cases import CASES
-from driver import Driver, Kernel, Matrix, scratch
+from driver import Driver, Kernel, Matrix
 
 
 def to_bf16(a):
@@ -68,12 +68,10 @@ def run(driver, folder, linear, tile, tokens, rng):
     b = to_bf16(rng.standard_normal(rows_w))
     px, pw, pb = memory.put(x), memory.put(w), memory.put(b)
     py = memory.put(np.zeros((tokens, linear.n), np.uint16))
-    parts, count = scratch(tile, linear, tokens)
-    counters = memory.put(np.zeros(max(4, count), np.uint32))
     kernel = Kernel(driver, folder, linear, tile)
     launch = kernel.prepare(Matrix(px, tokens, linear.k), Matrix(pw, linear.n, linear.k), Matrix(py, tokens, linear.n),
                             pb if linear.bias else 0, Matrix(pw + linear.n * linear.k * 2, linear.n, linear.k),
-                            pb + linear.n * 2 if linear.bias and linear.gated else 0, memory.alloc(parts), counters, group_rows=2)
+                            pb + linear.n * 2 if linear.bias and linear.gated else 0, group_rows=2, ahead=True, following=(px, x.nbytes))
     launch(None)
     driver.check(driver.lib.cuCtxSynchronize(), f"{linear.label()} {tile.label()} {tokens}")
     y = np.empty((tokens, linear.n), np.uint16)

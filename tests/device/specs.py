@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KERNELS = os.environ.get("INGOT_KERNELS", os.path.join(HERE, "..", "..", "kernels"))
-ELEMENTS = {"bf16": "Bf16", "f16": "Fp16"}
 
 
 def ceil_div(a, b):
@@ -33,11 +32,20 @@ class Linear:
     element: str = "bf16"
     match: bool = True
 
-    def template(self):
+    def rounds(self, epilogue_warps):
+        """Whether the kernel rounds the linear's result before what follows; without a next step, the store does."""
+        return epilogue_warps or (self.match and (self.act != "identity" or self.gated))
+
+    def template(self, epilogue_warps=False):
         flag = lambda b: "true" if b else "false"
-        e = ELEMENTS[self.element]
-        steps = f"ingot::sm90::Steps<ingot::{e}, ingot::activation::{self.act}, {flag(self.match)}>"
-        return f"ingot::{e}, {steps}, {self.n}, {self.k}, {flag(self.gated)}, {flag(self.gate_first)}, {flag(self.bias)}"
+        e = f"ingot::device::{self.element}"
+        steps = [f"ingot::device::Activate<ingot::activation::{self.act}, {e}>"] if self.act != "identity" or self.gated else []
+        if self.gated:
+            steps += [f"ingot::device::RoundActivated<{e}>"] if self.match else []
+            steps += ["ingot::device::Multiply"]
+        chain = f"ingot::device::Chain<{', '.join(steps)}>"
+        return (f"{e}, {chain}, {flag(self.rounds(epilogue_warps))}, {self.n}, {self.k}, {flag(self.gated)}, "
+                f"{flag(self.gate_first)}, {flag(self.bias)}")
 
     def label(self):
         return (f"{self.element}_{'match' if self.match else 'fast'}_{self.act}_{self.k}to{self.n}"
@@ -63,32 +71,40 @@ class Gemm:
 
     @property
     def cluster(self):
-        return self.cluster_rows * self.cluster_cols
+        return self.cluster_rows * self.cluster_cols * self.splits
 
     @property
     def threads(self):
         return 128 * (self.consumers + 1)
 
     def shared(self, linear):
-        stage = (self.rows + self.cols) * 128
-        out = self.rows * self.cols * 2 if self.epilogue_warps else self.consumers * 4 * 2 * 2048
-        bias = 2 * 4 * (self.cols + 16)
-        return self.stages * stage + out + bias + 8 * (2 * self.stages + 2 * self.consumers + 4)
+        output, bias, barriers = self.stages * (self.rows + self.cols) * 128, 8 * (self.cols + 16), 8 * (2 * self.stages + 2 * self.consumers + 4)
+        out_bytes = self.rows * self.cols * 2
+        units = ceil_div(self.cols // 2 if linear.gated else self.cols, 64)
+        if self.splits > 1:
+            owned = self.consumers * self.subtiles * units // self.splits
+            exchange = owned * (self.splits - 1) * 64 * (128 if linear.gated else 64) * 4 + owned * 4 * 2048
+            out_bytes = max(0, exchange - output)
+        elif not self.epilogue_warps:
+            warps = 4 * self.consumers
+            buffers = min((232448 - output - bias - barriers) // (warps * 2048), self.subtiles * units)
+            if buffers < 1:
+                return 1 << 20
+            out_bytes = buffers * warps * 2048
+        return output + out_bytes + bias + barriers
 
     def label(self):
         return (f"g{self.consumers}x{self.subtiles}x{self.cols}s{self.stages}c{self.cluster_rows}{self.cluster_cols}"
                 f"{f'k{self.splits}' if self.splits > 1 else ''}{'e' if self.epilogue_warps else ''}{f'l{self.lag}' if self.lag else ''}")
 
     def text(self, linear):
-        args = f"{self.consumers}, {self.subtiles}, {self.cols}, {self.stages}, {self.cluster_rows}, {self.cluster_cols}, " \
+        args = f"{linear.template(self.epilogue_warps)}, {self.consumers}, {self.subtiles}, {self.cols}, {self.stages}, {self.cluster_rows}, {self.cluster_cols}, " \
                f"{self.splits}, {'true' if self.epilogue_warps else 'false'}, {self.lag}"
         return f"""#include "sm90/gemm.cuh"
-using Kernel = ingot::sm90::Gemm<{linear.template()}, {args}>;
-static_assert(Kernel::kThreads == {self.threads} && Kernel::shared.total == {self.shared(linear)}, "launch");
-extern "C" __global__ void __launch_bounds__({self.threads}, 1)
-ingot_kernel(const __grid_constant__ ingot::sm90::GemmMaps maps, const __grid_constant__ ingot::sm90::GemmArgs args) {{
-  ingot::sm90::gemm<Kernel>(maps, args);
-}}
+using Shape = ingot::sm90::GemmShape<{args}>;
+using Kernel = ingot::sm90::Gemm<Shape>;
+static_assert(Kernel::threads == {self.threads} && Shape::shared.total == {self.shared(linear)}, "launch");
+INGOT_KERNEL(ingot_kernel, Kernel)
 """
 
     def work(self, linear, tokens):
@@ -120,12 +136,14 @@ class Few:
 
     def shared(self, linear):
         ring = self.stages * (self.rows + self.tokens) * 128
-        sum_rows = self.rows // self.splits
-        pitch = (self.tokens + 23) // 32 * 32 + 8
-        groups = sum_rows // (16 if linear.gated else 8)
-        skew = 2 if groups >= 16 else 32 // groups
-        sums = self.splits * self.k_warpgroups * (sum_rows * pitch + groups * skew) * 4
-        top = ring + sums if self.splits > 1 else max(ring, sums)
+        out = self.tokens * (self.rows * (1 if linear.gated else 2) + 16)
+        if self.splits * self.k_warpgroups > 1:
+            sum_rows = self.rows // self.splits
+            pitch = (self.tokens + 23) // 32 * 32 + 8
+            groups = sum_rows // (16 if linear.gated else 8)
+            skew = 2 if groups >= 16 else 32 // groups
+            out = self.splits * self.k_warpgroups * (sum_rows * pitch + groups * skew) * 4
+        top = ring + out if self.splits > 1 else max(ring, out)
         return top + self.rows * 4 + 8 * (2 * self.stages + 1)
 
     def label(self):
@@ -133,14 +151,12 @@ class Few:
                 f"{f'h{self.share}' if self.share > 1 else ''}{f'k{self.splits}' if self.splits > 1 else ''}")
 
     def text(self, linear):
-        args = f"{self.feature_warpgroups}, {self.k_warpgroups}, {self.tokens}, {self.stages}, {self.share}, {self.splits}"
+        args = f"{linear.template()}, {self.feature_warpgroups}, {self.k_warpgroups}, {self.tokens}, {self.stages}, {self.share}, {self.splits}"
         return f"""#include "sm90/few.cuh"
-using Kernel = ingot::sm90::Few<{linear.template()}, {args}>;
-static_assert(Kernel::kThreads == {self.threads} && Kernel::shared.total == {self.shared(linear)}, "launch");
-extern "C" __global__ void __launch_bounds__({self.threads}, 1)
-ingot_kernel(const __grid_constant__ ingot::sm90::FewMaps maps, const __grid_constant__ ingot::sm90::FewArgs args) {{
-  ingot::sm90::few<Kernel>(maps, args);
-}}
+using Shape = ingot::sm90::FewShape<{args}>;
+using Kernel = ingot::sm90::Few<Shape>;
+static_assert(Kernel::threads == {self.threads} && Shape::shared.total == {self.shared(linear)}, "launch");
+INGOT_KERNEL(ingot_kernel, Kernel)
 """
 
     def blocks(self, linear, tokens):
