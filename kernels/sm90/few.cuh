@@ -8,8 +8,8 @@
 #pragma once
 #include "epilogue.cuh"
 #include "linear_args.cuh"
-#include "sm90/ahead.cuh"
 #include "sm90/layout.cuh"
+#include "sm90/next.cuh"
 #include "sm90/ptx.cuh"
 #include "sm90/wgmma.cuh"
 
@@ -24,8 +24,9 @@ struct FewMaps {
 struct FewArgs {
   FewMaps maps;
   EpilogueArgs epilogue;  // y and its rows are 16-byte aligned
-  Ahead ahead;
+  Next next;
   int tokens;
+  int early_weights;  // stages that get their weights before the kernel before has finished
 };
 
 /// What a kernel is compiled for; Epilogue, kRounds and kGate_first as in gemm_pipeline.cuh.
@@ -103,11 +104,9 @@ INGOT_DEVICE void few_load_x(const FewArgs& args, const FewPosition& p, int stag
                             u16((1 << F::kShare) - 1));
 }
 
-/// One thread, before anyone waits: barriers, and the weights of the first stages, which wait for no other kernel.
+/// One thread, before anyone waits.
 template <class F>
-INGOT_DEVICE void few_begin(const FewArgs& args, const FewPosition& p) {
-  prefetch_map(args.maps.w);
-  prefetch_map(args.maps.x);
+INGOT_DEVICE void few_init_barriers(const FewPosition& p) {
   for (int s = 0; s < F::kStages; ++s) {
     barrier_init(few_full<F>(p, s), 1);
     barrier_init(few_empty<F>(p, s), F::tile.feature_warpgroups * F::kShare);
@@ -116,43 +115,34 @@ INGOT_DEVICE void few_begin(const FewArgs& args, const FewPosition& p) {
   barrier_init_fence();
   if constexpr (F::kSplits > 1)
     barrier_expect(few_summed<F>(p), F::shared.sum_slots * F::shared.sum_rows * F::kTokens * 4);
-  for (int i = 0; i < min(F::kStages, p.k_count); ++i) {
+}
+/// The same thread: weights of the first stages, which go to this block alone and wait for no other kernel.
+template <class F>
+INGOT_DEVICE int few_early_weights(const FewArgs& args, const FewPosition& p) {
+  const int early = min(min(args.early_weights, F::kStages), p.k_count);
+  for (int i = 0; i < early; ++i) {
     barrier_expect(few_full<F>(p, i), F::shared.stage_bytes);
     few_load_w<F>(args, p, i, p.k_begin + i);
   }
+  return early;
 }
 
-/// One thread: x of the first stages when the kernel before has finished, then stage by stage.
+/// One thread: keeps the ring full once the kernel before has finished; `early` stages have their weights.
 template <class F>
-INGOT_DEVICE void few_produce(const FewArgs& args, const FewPosition& p) {
-  const int ahead = min(F::kStages, p.k_count);
+INGOT_DEVICE void few_produce(const FewArgs& args, const FewPosition& p, int early) {
   device::wait_for_previous_kernel();
-  for (int i = 0; i < ahead; ++i) few_load_x<F>(args, p, i, p.k_begin + i);
   int stage = 0;
-  u32 phase = 0;
-  for (int i = ahead; i < p.k_count; ++i) {
-    barrier_wait(few_empty<F>(p, stage), phase);
-    barrier_expect(few_full<F>(p, stage), F::shared.stage_bytes);
-    few_load_w<F>(args, p, stage, p.k_begin + i);
+  u32 phase = 1;
+  for (int i = 0; i < p.k_count; ++i) {
+    if (i >= F::kStages) barrier_wait(few_empty<F>(p, stage), phase);
+    if (i >= early) barrier_expect(few_full<F>(p, stage), F::shared.stage_bytes);
     few_load_x<F>(args, p, stage, p.k_begin + i);
+    if (i >= early) few_load_w<F>(args, p, stage, p.k_begin + i);
     if (++stage == F::kStages) {
       stage = 0;
       phase ^= 1;
     }
   }
-}
-
-/// The multiplying warps, which have nothing yet: this block's weights into L2, where the launch asks for it.
-template <class F>
-INGOT_DEVICE void few_fetch_ahead(const FewArgs& args, const FewPosition& p, int warp, int lane) {
-  if (args.ahead.first == nullptr) return;
-  constexpr int kWarps = F::kMultiplying / 32;
-  const int shares = min(8, (args.tokens + F::kTokens - 1) / F::kTokens), share = p.token_tile % shares;
-  const int begin = p.k_begin * (block_k * 2), bytes = min(p.k_count * (block_k * 2), F::kK * 2 - begin);
-  const int first = p.feature_tile * F::kOut_rows, rows = min(F::kOut_rows, F::kN - first);
-  fetch_rows(args.ahead.first, args.ahead.stride, first, rows, begin, bytes, share, shares, warp, kWarps, lane);
-  if constexpr (F::kGated)
-    fetch_rows(args.ahead.second, args.ahead.stride, first, rows, begin, bytes, share, shares, warp, kWarps, lane);
 }
 
 /// A warpgroup: its 64 weight rows times all tokens, over every kK_warpgroups-th block of K.
@@ -255,6 +245,7 @@ INGOT_DEVICE void few_finish_whole(float (&acc)[F::kTokens / 2], const FewArgs& 
     }
   }
   named_barrier_sync(1, F::kMultiplying);
+#pragma unroll 4
   for (int item = thread; item < kPieces * F::kTokens; item += F::kMultiplying) {
     const int token = item / kPieces, piece = item - token * kPieces;
     const i64 y_row = p.token_tile * F::kTokens + token;
@@ -339,14 +330,16 @@ struct Few {
     const int thread = threadIdx.x, warp = __shfl_sync(0xffffffffu, thread >> 5, 0), lane = thread & 31;
     const FewPosition p = few_position<F>(ingot_few_shared);
     const bool loads = warp == F::kMultiplying / 32;
-    if (loads) {
-      if (elect_one()) few_begin<F>(args, p);
-    } else {
-      few_fetch_ahead<F>(args, p, warp, lane);
+    int early = 0;
+    if (loads && elect_one()) {
+      prefetch_map(args.maps.w);
+      prefetch_map(args.maps.x);
+      few_init_barriers<F>(p);
+      early = few_early_weights<F>(args, p);
     }
     __syncwarp();
     if constexpr (F::kShare * F::kSplits > 1) {
-      cluster_arrive();
+      cluster_arrive_relaxed();
       cluster_wait();
     } else {
       __syncthreads();
@@ -354,9 +347,9 @@ struct Few {
     device::let_next_kernel_start();
 
     if (loads) {
-      if (elect_one()) few_produce<F>(args, p);
+      if (elect_one()) few_produce<F>(args, p, early);
       __syncwarp();
-      if (args.ahead.next != nullptr) fetch_next(args.ahead, int(blockIdx.x), int(gridDim.x), lane);
+      fetch_next(args.next, int(blockIdx.x), int(gridDim.x), lane);
     } else {
       const int feature_warpgroup = warp / 4 % F::tile.feature_warpgroups;
       const int k_warpgroup = warp / 4 / F::tile.feature_warpgroups;

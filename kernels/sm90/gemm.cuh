@@ -57,22 +57,6 @@ INGOT_DEVICE void bring_biases(const GemmArgs& args, const Position& p, int lane
   }
 }
 
-/// Idle warps: the weights of the block's first tile and the next linear's into L2, where the launch asks for it.
-template <class G>
-INGOT_DEVICE void fetch_ahead(const GemmArgs& args, const Position& p, int warp, int warps, int lane) {
-  if (args.ahead.first != nullptr && p.cluster < work_count<G>(args)) {
-    const Work work = work_at<G>(args, p, p.cluster);
-    const int begin = first_k_block<G>(p) * (block_k * 2), bytes = min(k_block_count<G>(p) * (block_k * 2), G::kK * 2 - begin);
-    const int shares = min(8, row_tile_count<G>(args) * G::tile.cluster_rows), share = work.row / G::kRows % shares;
-    const int rows = min(G::kOut_cols, G::kN - work.out_col);
-    fetch_rows(args.ahead.first, args.ahead.stride, work.out_col, rows, begin, bytes, share, shares, warp, warps, lane);
-    if constexpr (G::kGated)
-      fetch_rows(args.ahead.second, args.ahead.stride, work.out_col, rows, begin, bytes, share, shares, warp, warps, lane);
-  }
-  if (args.ahead.next != nullptr)
-    fetch_next(args.ahead, int(blockIdx.x) * warps + warp, int(gridDim.x) * warps, lane);
-}
-
 /// A thread's four sums of one group of eight columns: columns 2q and 2q + 1 (q = lane % 4) of rows r and r + 8.
 struct Quad {
   float v[4];
@@ -129,66 +113,85 @@ INGOT_DEVICE u32 swizzled(int row, int piece, int pitch) {
   return u32(row * pitch + ((piece ^ turn) << 4));
 }
 
-/// A warp: bias, what follows, and store of a unit of 16 rows and 64 columns. sums(j): the subtile's column group j.
+/// A warp: bias and what follows, of a unit of 16 rows and 64 columns, to its staging. sums(j): the subtile's column group
+/// j. Biases are loaded and results kept for a whole unit where registers allow, so that the arithmetic overlaps.
 template <class G, class Sums>
-INGOT_DEVICE void finish_unit_of_rows(const Sums& sums, const GemmArgs& args, u32 biases, u32 staging, int unit, int row,
-                                      int out_col, int lane) {
-  constexpr int kTail = G::kTail_cols;
+INGOT_DEVICE void stage_unit(const Sums& sums, const GemmArgs& args, u32 biases, u32 staging, int unit, int row,
+                             int out_col, int lane) {
+  constexpr int kTail = G::kTail_cols, kBatch = G::kTight ? 1 : (G::kGated ? 2 : 4);
   const int matrix_row = (lane & 7) + ((lane >> 3) & 1) * 8, matrix_piece = lane >> 4;
   const u32 bias_vector = biases + (lane & 3) * (G::kCols + 16);
   const bool tail = kTail != 0 && unit == G::kUnits - 1;
   const int groups = tail ? kTail / 8 : 8, pitch = tail ? kTail * 2 : 128;
 #pragma unroll
-  for (int q = 0; q < 4; ++q) {  // 16 columns
-    if (2 * q >= groups) break;
-    u32 packed[4];
-    float bias[4] = {0.f, 0.f, 0.f, 0.f};  // of two plain output groups, or of one gated one's two matrices
+  for (int first = 0; first < 4; first += kBatch) {
+    // Four biases are of two plain output groups, or of one gated one's two matrices.
+    float bias[kBatch * (G::kGated ? 2 : 1)][4] = {};
+    u32 packed[kBatch][4];
+    if constexpr (G::kBias) {
 #pragma unroll
-    for (int g = 0; g < 2; ++g) {
-      const int i = unit * 8 + 2 * q + g, column = out_col + i * 8 + 2 * (lane & 3), top = row + lane / 4;
-      if constexpr (G::kGated) {
-        if constexpr (G::kBias) load_shared(bias_vector + i * 16, bias);
-        const Quad a = biased<G>(sums(2 * i), bias[0], bias[1]), b = biased<G>(sums(2 * i + 1), bias[2], bias[3]);
-        packed[2 * g] = finished_sums<G>(args.epilogue, top, column, a.v[0], a.v[1], b.v[0], b.v[1]);
-        packed[2 * g + 1] = finished_sums<G>(args.epilogue, top + 8, column, a.v[2], a.v[3], b.v[2], b.v[3]);
-      } else {
-        if constexpr (G::kBias)
-          if (g == 0) load_shared(bias_vector + (i / 2) * 16, bias);
-        const Quad a = biased<G>(sums(i), bias[2 * g], bias[2 * g + 1]);
-        packed[2 * g] = finished_sums<G>(args.epilogue, top, column, a.v[0], a.v[1], 0.f, 0.f);
-        packed[2 * g + 1] = finished_sums<G>(args.epilogue, top + 8, column, a.v[2], a.v[3], 0.f, 0.f);
+      for (int i = 0; i < kBatch * (G::kGated ? 2 : 1); ++i) {
+        const int group = 2 * first + (G::kGated ? i : 2 * i);  // of the unit's output groups
+        if (group < groups) load_shared(bias_vector + (unit * 8 + group) * (G::kGated ? 16 : 8), bias[i]);
       }
     }
-    store_matrices(staging + swizzled(matrix_row, 2 * q + matrix_piece, pitch), packed[0], packed[1], packed[2], packed[3]);
-  }
-  fence_shared_to_async();
-  __syncwarp();
-  if (elect_one()) {
-    store_box(tail ? args.maps.y_tail : args.maps.y, staging, out_col + unit * 64, row);
-    stores_commit();
+#pragma unroll
+    for (int q = 0; q < kBatch; ++q) {  // 16 columns
+      if (2 * (first + q) >= groups) break;
+#pragma unroll
+      for (int g = 0; g < 2; ++g) {
+        const int i = unit * 8 + 2 * (first + q) + g, column = out_col + i * 8 + 2 * (lane & 3), top = row + lane / 4;
+        if constexpr (G::kGated) {
+          const float(&b)[4] = bias[2 * q + g];
+          const Quad one = biased<G>(sums(2 * i), b[0], b[1]), two = biased<G>(sums(2 * i + 1), b[2], b[3]);
+          packed[q][2 * g] = finished_sums<G>(args.epilogue, top, column, one.v[0], one.v[1], two.v[0], two.v[1]);
+          packed[q][2 * g + 1] = finished_sums<G>(args.epilogue, top + 8, column, one.v[2], one.v[3], two.v[2], two.v[3]);
+        } else {
+          const Quad one = biased<G>(sums(i), bias[q][2 * g], bias[q][2 * g + 1]);
+          packed[q][2 * g] = finished_sums<G>(args.epilogue, top, column, one.v[0], one.v[1], 0.f, 0.f);
+          packed[q][2 * g + 1] = finished_sums<G>(args.epilogue, top + 8, column, one.v[2], one.v[3], 0.f, 0.f);
+        }
+      }
+    }
+#pragma unroll
+    for (int q = 0; q < kBatch; ++q)
+      if (2 * (first + q) < groups)
+        store_matrices(staging + swizzled(matrix_row, 2 * (first + q) + matrix_piece, pitch), packed[q][0], packed[q][1],
+                       packed[q][2], packed[q][3]);
   }
 }
-
-/// A warp: all units of its rows. Staging: a buffer for each unit where one_each, else shared.buffers of them in turn.
+/// One thread: a staged unit to memory; belongs to the open group of stores.
 template <class G>
-INGOT_DEVICE void finish_rows(const Accumulators<G>& acc, const GemmArgs& args, u32 biases, u32 staging, bool one_each,
-                              int row, int out_col, int lane) {
-  constexpr int kBuffers = G::shared.buffers > 0 ? G::shared.buffers : 1;
+INGOT_DEVICE void store_unit(const GemmArgs& args, u32 staging, int unit, int row, int out_col) {
+  store_box(G::kTail_cols != 0 && unit == G::kUnits - 1 ? args.maps.y_tail : args.maps.y, staging, out_col + unit * 64, row);
+}
+
+/// A warp: all units of its rows, through `kBuffers` units of staging: one fence and one group of stores for each filling,
+/// since the fence waits for all that was written.
+template <class G, int kBuffers>
+INGOT_DEVICE void finish_rows(const Accumulators<G>& acc, const GemmArgs& args, u32 biases, u32 staging, int row,
+                              int out_col, int lane) {
+  constexpr int kAll = G::tile.subtiles * G::kUnits;
 #pragma unroll
-  for (int at = 0; at < G::tile.subtiles * G::kUnits; ++at) {
-    const int m = at / G::kUnits;
-    // Stores of the tile before are long done; those of this one free a buffer after kBuffers units.
-    if (!one_each && (at == 0 || at >= kBuffers)) {
-      if (elect_one()) {
-        if (at == 0)
-          stores_wait_read<0>();
-        else
-          stores_wait_read<kBuffers - 1>();
-      }
-      __syncwarp();
+  for (int first = 0; first < kAll; first += kBuffers) {
+    if (elect_one()) stores_wait_read<0>();
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kBuffers; ++i) {
+      const int at = first + i, m = at / G::kUnits;
+      if (at >= kAll) break;
+      stage_unit<G>([&](int j) { return group_of<G>(acc, m, j); }, args, biases, staging + i * unit_bytes, at % G::kUnits,
+                    row + m * 64, out_col, lane);
     }
-    finish_unit_of_rows<G>([&](int j) { return group_of<G>(acc, m, j); }, args, biases,
-                           staging + (one_each ? at : at % kBuffers) * unit_bytes, at % G::kUnits, row + m * 64, out_col, lane);
+    fence_shared_to_async();
+    __syncwarp();
+    if (elect_one()) {
+#pragma unroll
+      for (int i = 0; i < kBuffers; ++i)
+        if (first + i < kAll)
+          store_unit<G>(args, staging + i * unit_bytes, (first + i) % G::kUnits, row + (first + i) / G::kUnits * 64, out_col);
+      stores_commit();
+    }
   }
 }
 
@@ -261,14 +264,19 @@ INGOT_DEVICE void dump_tile(const Accumulators<G>& acc, u32 biases, u32 dump, in
     }
 }
 
-/// A unit of 16 rows and 64 output columns of a dumped tile: what follows the linear, in place, then its store. `dump`:
-/// the warpgroup's part of the dump; row, out_col: of its first element.
+/// Where the output of a unit of a dumped tile lies: in place of its sums, or of the first half of them.
+template <class G>
+INGOT_DEVICE u32 unit_of_dump(u32 dump, int unit) {
+  return dump + (G::kGated ? 2 : 1) * (unit / 4) * 8192 + unit % 4 * unit_bytes;
+}
+/// A unit of 16 rows and 64 output columns of a dumped tile: what follows the linear, in place. `dump`: the warpgroup's
+/// part of the dump; row, out_col: of its first element.
 template <class G>
 INGOT_DEVICE void finish_unit(const GemmArgs& args, u32 dump, int unit, int out_col, int row, int lane) {
   using Element = typename G::Element;
   const int block = unit / 4, row_group = unit % 4, piece = lane & 7;
   u32 first[4][4], second[4][4];
-  const u32 out = dump + (G::kGated ? 2 * block : block) * 8192 + row_group * 2048;
+  const u32 out = unit_of_dump<G>(dump, unit);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const int r = (lane >> 3) + 4 * k;
@@ -295,9 +303,6 @@ INGOT_DEVICE void finish_unit(const GemmArgs& args, u32 dump, int unit, int out_
     }
     store_shared(out + swizzled(r, piece, 128), first[k]);
   }
-  fence_shared_to_async();
-  __syncwarp();
-  if (elect_one()) store_box(args.maps.y, out, out_col + block * 64, row + row_group * 16);
 }
 
 /// Warps 1 to 3 of the producer's warpgroup: finish the dumped tiles, the two consumers' halves in turn. A half is handed
@@ -327,28 +332,60 @@ INGOT_DEVICE void epilogue(const GemmArgs& args, const Position& p, int epilogue
     bias.load(args.epilogue, work_at<G>(args, p, p.cluster).out_col, lane);
     give_bias(0);
   }
+  // A block's last tile has nothing to hide under: the consumers, who are more, finish it themselves.
   u32 phase = 0;
-  for (int index = p.cluster; index < count; index += p.clusters, phase ^= 1) {
+  for (int index = p.cluster; index + p.clusters < count; index += p.clusters, phase ^= 1) {
     const Work work = work_at<G>(args, p, index);
-    const bool more = brings_biases && index + p.clusters < count;
-    if (more) bias.load(args.epilogue, work_at<G>(args, p, index + p.clusters).out_col, lane);
+    if (brings_biases) bias.load(args.epilogue, work_at<G>(args, p, index + p.clusters).out_col, lane);
 #pragma unroll 1
     for (int half = 0; half < 2; ++half) {
       if (!barrier_test(dumped_barrier<G>(p, half), phase)) {
         hand_back();
         barrier_wait(dumped_barrier<G>(p, half), phase);
       }
+      const u32 dump = p.shared + G::shared.output + half * kHalf_bytes;
+      const int first = (epilogue_warp + half) % 3;
 #pragma unroll 1
-      for (int unit = (epilogue_warp + half) % 3; unit < kUnits; unit += 3) {
-        finish_unit<G>(args, p.shared + G::shared.output + half * kHalf_bytes, unit, work.out_col, work.row + half * 64, lane);
+      for (int unit = first; unit < kUnits; unit += 3) {
+        finish_unit<G>(args, dump, unit, work.out_col, work.row + half * 64, lane);
         hand_back();
       }
-      if (elect_one()) stores_commit();
+      fence_shared_to_async();
+      __syncwarp();
+      if (elect_one()) {
+        for (int unit = first; unit < kUnits; unit += 3)
+          store_box(args.maps.y, unit_of_dump<G>(dump, unit), work.out_col + unit / 4 * 64, work.row + half * 64 + unit % 4 * 16);
+        stores_commit();
+      }
       pending = half;
-      if (half == 0 && more) give_bias(phase ^ 1);
+      if (half == 0 && brings_biases) give_bias(phase ^ 1);
     }
   }
   if (elect_one()) stores_wait_read<0>();
+}
+
+/// A warp of a split tile: the pieces that its block owns.
+template <class G>
+INGOT_DEVICE void finish_pieces(const Accumulators<G>& acc, const Position& p, const GemmArgs& args, u32 biases,
+                                int consumer, int row, int out_col, int thread) {
+  constexpr int kAll = G::tile.subtiles * G::kUnits;
+  const int warp = thread / 32, lane = thread & 31;
+#pragma unroll
+  for (int at = 0; at < kAll; ++at) {
+    const int m = at / G::kUnits, piece = consumer * kAll + at;
+    if (Exchange<G>::owner(piece) == p.split)
+      stage_unit<G>([&](int j) { return Exchange<G>::sum(acc, p, m, j, piece, thread); }, args, biases,
+                    Exchange<G>::staging(p, piece, warp), at % G::kUnits, row + m * 64, out_col, lane);
+  }
+  fence_shared_to_async();
+  __syncwarp();
+  if (elect_one()) {
+    for (int at = 0; at < kAll; ++at)
+      if (Exchange<G>::owner(consumer * kAll + at) == p.split)
+        store_unit<G>(args, Exchange<G>::staging(p, consumer * kAll + at, warp), at % G::kUnits, row + at / G::kUnits * 64,
+                      out_col);
+    stores_commit();
+  }
 }
 
 /// All threads of a split tile's cluster, twice: the rings are read, the sums have arrived.
@@ -371,13 +408,16 @@ INGOT_DEVICE void consume(const GemmArgs& args, const Position& p, int consumer)
     multiply<G>(acc, cursor, k_block_count<G>(p), p, consumer, index == p.cluster, releases);
     asm volatile("" : "+r"(index));  // where the tile lies is computed now: no registers for it beside the accumulators
     const u32 biases = bias_vectors<G>(p, turn);
+    const bool last = index + p.clusters >= count;
     if constexpr (G::kBias) barrier_wait(bias_ready_barrier<G>(p, turn), phase);
-    if constexpr (G::tile.epilogue_warps) {
+    if (G::tile.epilogue_warps && !last) {
       // One dump buffer a consumer: its phase changes with every tile, that of the bias buffers with every other.
-      barrier_wait(drained_barrier<G>(p, consumer), turn ^ 1);
-      dump_tile<G>(acc, biases, p.shared + G::shared.output + consumer * (64 * G::kCols * 2), warp, lane);
-      __syncwarp();
-      if (elect_one()) barrier_arrive(dumped_barrier<G>(p, consumer));
+      if constexpr (G::tile.epilogue_warps) {
+        barrier_wait(drained_barrier<G>(p, consumer), turn ^ 1);
+        dump_tile<G>(acc, biases, p.shared + G::shared.output + consumer * (64 * G::kCols * 2), warp, lane);
+        __syncwarp();
+        if (elect_one()) barrier_arrive(dumped_barrier<G>(p, consumer));
+      }
     } else {
       const Work work = work_at<G>(args, p, index);
       const int warp_row = work.row + consumer * (kSubtiles * 64) + warp * 16;
@@ -385,37 +425,26 @@ INGOT_DEVICE void consume(const GemmArgs& args, const Position& p, int consumer)
         meet_cluster();
         Exchange<G>::send(acc, p, consumer, thread);
         meet_cluster();
-#pragma unroll
-        for (int m = 0; m < kSubtiles; ++m) {
-          const int piece = (consumer * kSubtiles + m) * G::kUnits;  // of unit 0
-#pragma unroll
-          for (int unit = 0; unit < G::kUnits; ++unit)
-            if (Exchange<G>::owner(piece + unit) == p.split)
-              finish_unit_of_rows<G>(
-                  [&](int j) { return Exchange<G>::sum(acc, p, m, j, piece + unit, thread); }, args, biases,
-                  Exchange<G>::staging(p, piece + unit, warp), unit, warp_row + m * 64, work.out_col, lane);
-        }
+        finish_pieces<G>(acc, p, args, biases, consumer, warp_row, work.out_col, thread);
       } else {
-        // Nothing is loaded under a block's last tile: once both warpgroups are through, the ring is staging for all.
-        constexpr int kUnits = kSubtiles * G::kUnits;
+        // Nothing is loaded under a block's last tile: once all warpgroups are through, the ring is staging for all.
+        constexpr int kUnits = kSubtiles * G::kUnits, kBuffers = G::shared.buffers;
+        constexpr bool kRing_holds_all = kUnits * unit_bytes * 4 * G::tile.consumers <= G::kStages * G::shared.stage_bytes;
+        static_assert(kRing_holds_all || !G::tile.epilogue_warps, "staging of the last tile");
         const int warp_of_all = consumer * 4 + warp;
-        u32 staging = p.shared + G::shared.output + warp_of_all * (G::shared.buffers * unit_bytes);
-        bool one_each = G::shared.buffers >= kUnits;
-        if constexpr (G::shared.buffers < kUnits &&
-                      kUnits * unit_bytes * 4 * G::tile.consumers <= G::kStages * G::shared.stage_bytes) {
-          if (index + p.clusters >= count) {
+        if constexpr (kBuffers < kUnits && kRing_holds_all) {
+          if (last) {
             named_barrier_sync(3, 128 * G::tile.consumers);
-            staging = p.shared + warp_of_all * (kUnits * unit_bytes);
-            one_each = true;
+            finish_rows<G, kUnits>(acc, args, biases, p.shared + warp_of_all * (kUnits * unit_bytes), warp_row, work.out_col,
+                                   lane);
           }
         }
-        if (G::shared.buffers >= kUnits && index != p.cluster) {
-          if (elect_one()) stores_wait_read<0>();
-          __syncwarp();
-        }
-        finish_rows<G>(acc, args, biases, staging, one_each, warp_row, work.out_col, lane);
+        if constexpr (kBuffers > 0)
+          if (kBuffers >= kUnits || !kRing_holds_all || !last)
+            finish_rows<G, kBuffers>(acc, args, biases, p.shared + G::shared.output + warp_of_all * (kBuffers * unit_bytes),
+                                     warp_row, work.out_col, lane);
       }
-      if constexpr (G::kBias) {
+      if constexpr (G::kBias && !G::tile.epilogue_warps) {
         __syncwarp();
         if (elect_one()) barrier_arrive(bias_read_barrier<G>(p, turn));
       }
@@ -423,8 +452,7 @@ INGOT_DEVICE void consume(const GemmArgs& args, const Position& p, int consumer)
     phase ^= turn;
     turn ^= 1;
   }
-  if constexpr (!G::tile.epilogue_warps)
-    if (elect_one()) stores_wait_read<0>();
+  if (elect_one()) stores_wait_read<0>();
 }
 
 /// The kernel. Grid: a multiple of the cluster's blocks; split: a cluster for each tile, else at most what the device
@@ -440,33 +468,30 @@ struct Gemm {
     const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0), warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
     const int lane = threadIdx.x & 31;
     const Position p = position_of_block<G>(ingot_gemm_shared);
-    constexpr bool kWeights_at_once = G::tile.cluster_rows == 1;  // no other block's barrier is touched
     if (warp == 0 && elect_one()) {
       prefetch_map(args.maps.w);
       prefetch_map(args.maps.x);
       init_barriers<G>(p);
-      if constexpr (kWeights_at_once) produce_first_weights<G>(args, p);
     }
     __syncwarp();
-    if constexpr (G::kBlocks > 1)
-      meet_cluster();
-    else
+    if constexpr (G::kBlocks > 1) {
+      cluster_arrive_relaxed();
+      cluster_wait();
+    } else {
       __syncthreads();
+    }
     device::let_next_kernel_start();
 
     if (warpgroup == 0) {
       if constexpr (G::tile.consumers > 1) registers_decrease<G::kProducer_registers>();
       if (warp == 0) {
-        if (elect_one()) {
-          if constexpr (!kWeights_at_once) produce_first_weights<G>(args, p);
-          produce<G>(args, p);
-        }
+        if (elect_one()) produce<G>(args, p);
       } else if constexpr (G::tile.epilogue_warps) {
         epilogue<G>(args, p, warp - 1, lane);
       } else if (warp == 1) {
         if constexpr (G::kBias) bring_biases<G>(args, p, lane);
       } else {
-        fetch_ahead<G>(args, p, warp - 2, 2, lane);
+        fetch_next(args.next, int(blockIdx.x) * 2 + warp - 2, int(gridDim.x) * 2, lane);
       }
       if constexpr (G::kSplits > 1) {
         meet_cluster();

@@ -4,8 +4,8 @@
 // roles of producer and consumer up to the accumulators.
 #pragma once
 #include "linear_args.cuh"
-#include "sm90/ahead.cuh"
 #include "sm90/layout.cuh"
+#include "sm90/next.cuh"
 #include "sm90/ptx.cuh"
 #include "sm90/wgmma.cuh"
 
@@ -22,9 +22,10 @@ struct GemmMaps {
 struct GemmArgs {
   GemmMaps maps;
   EpilogueArgs epilogue;
-  Ahead ahead;
+  Next next;
   int tokens;
-  int group_rows;  // row tiles walked together before the next column tile, so that x and W stay in L2
+  int group_rows;     // row tiles walked together before the next column tile, so that x and W stay in L2
+  int early_weights;  // stages that get their weights before the kernel before has finished
 };
 
 /// What a kernel is compiled for. Epilogue: the steps after the linear, on its rounded result where Rounds, else on the
@@ -54,8 +55,10 @@ struct GemmShape {
   static constexpr int kAccumulators = kInstruction_cols / 2;
   // Registers a thread, by role; the sum over the warpgroups is what the launch bounds give out.
   static constexpr bool kWide = kSubtiles * kCols > 320;
-  static constexpr int kConsumer_registers = kConsumers > 2 ? 160 : (kEpilogue_warps ? 192 : (kWide ? 232 : 216));
-  static constexpr int kProducer_registers = kConsumers > 2 ? 32 : (kEpilogue_warps ? 120 : (kWide ? 40 : 72));
+  static constexpr int kConsumer_registers = kConsumers > 2 ? (kCols > 240 ? 160 : 152) : (kEpilogue_warps ? 192 : (kWide ? 232 : 216));
+  static constexpr int kProducer_registers = kConsumers > 2 ? (kCols > 240 ? 32 : 56) : (kEpilogue_warps ? 120 : (kWide ? 40 : 72));
+  // Little room beside the accumulators: the C library's activations are long.
+  static constexpr bool kTight = kConsumers > 2 || kWide || !Element::approximate_activation;
   static constexpr int kUnits = (kOut_cols + 63) / 64, kTail_cols = kOut_cols % 64;
 
   static_assert(kN % 8 == 0 && kK % 8 == 0, "dim and hidden are multiples of 8");
@@ -134,13 +137,6 @@ struct Cursor {
       phase ^= 1;
     }
   }
-  INGOT_DEVICE void skip(int count) {  // count <= kStages
-    stage += count;
-    if (stage >= kStages) {
-      stage -= kStages;
-      phase ^= 1;
-    }
-  }
 };
 
 // Barriers: a stage filled, a stage read; the tile in 16 bits written by a consumer, and read by the epilogue warps; a
@@ -213,39 +209,30 @@ INGOT_DEVICE void load_w(const GemmArgs& args, const Position& p, int stage, int
     load_box<(kSides > 1)>(to, args.maps.w, full_barrier<G>(p, stage), k_block * block_k, out_col + p.rank_row * kPart, mask);
 }
 
-/// One thread: weights of the first stages, which wait for no other kernel.
-template <class G>
-INGOT_DEVICE void produce_first_weights(const GemmArgs& args, const Position& p) {
-  if (p.cluster >= work_count<G>(args)) return;
-  const Work work = work_at<G>(args, p, p.cluster);
-  const int first = first_k_block<G>(p), ahead = min(G::kStages, k_block_count<G>(p));
-  for (int i = 0; i < ahead; ++i) {
-    barrier_expect(full_barrier<G>(p, i), G::shared.stage_bytes);
-    load_w<G>(args, p, i, work.out_col, first + i);
-  }
-}
-
-/// One thread: keeps the ring full, beginning with x of the stages that produce_first_weights began.
+/// One thread: keeps the ring full. The weights of the first stages wait for no other kernel.
 template <class G>
 INGOT_DEVICE void produce(const GemmArgs& args, const Position& p) {
   Cursor<G::kStages> cursor;
-  const int begin = first_k_block<G>(p), end = begin + k_block_count<G>(p);
-  int ahead = min(G::kStages, end - begin);  // stages of the first tile that have their weights
-  for (int index = p.cluster, count = work_count<G>(args); index < count; index += p.clusters) {
-    const Work work = work_at<G>(args, p, index);
-    if (ahead > 0) {
-      device::wait_for_previous_kernel();
-      for (int i = 0; i < ahead; ++i) load_x<G>(args, p, i, work.row, begin + i);
-      cursor.skip(ahead);
+  const int begin = first_k_block<G>(p), end = begin + k_block_count<G>(p), count = work_count<G>(args);
+  int early_end = begin + min(min(args.early_weights, G::kStages), end - begin);
+  if (p.cluster < count) {
+    const int out_col = work_at<G>(args, p, p.cluster).out_col;
+    for (int k_block = begin; k_block < early_end; ++k_block) {
+      barrier_expect(full_barrier<G>(p, k_block - begin), G::shared.stage_bytes);
+      load_w<G>(args, p, k_block - begin, out_col, k_block);
     }
-    for (int k_block = begin + ahead; k_block < end; ++k_block) {
+    device::wait_for_previous_kernel();
+  }
+  for (int index = p.cluster; index < count; index += p.clusters) {
+    const Work work = work_at<G>(args, p, index);
+    for (int k_block = begin; k_block < end; ++k_block) {
       barrier_wait(empty_barrier<G>(p, cursor.stage), cursor.phase ^ 1);
-      barrier_expect(full_barrier<G>(p, cursor.stage), G::shared.stage_bytes);
+      if (k_block >= early_end) barrier_expect(full_barrier<G>(p, cursor.stage), G::shared.stage_bytes);
       load_x<G>(args, p, cursor.stage, work.row, k_block);
-      load_w<G>(args, p, cursor.stage, work.out_col, k_block);
+      if (k_block >= early_end) load_w<G>(args, p, cursor.stage, work.out_col, k_block);
       cursor.next();
     }
-    ahead = 0;
+    early_end = begin;
   }
 }
 

@@ -108,13 +108,10 @@ constexpr FewLayout layout(const FewTile& t, bool gated) {
   return l;
 }
 
-/// Weights that idle warps bring from memory into L2: this linear's, ahead of the ring, and the next linear's.
-struct Ahead {
-  const void* first;       // the matrix (gated: the one that comes first in the interleaving); null: nothing
-  const void* second;
-  long long stride;        // elements between their rows
-  const void* next;        // the next linear's weights, contiguous; null: nothing
-  long long next_bytes;
+/// The next linear's weights, contiguous, which idle warps bring into L2; null: nothing.
+struct Next {
+  const void* weights;
+  long long bytes;
 };
 
 }  // namespace sm90

@@ -75,6 +75,9 @@ INGOT_DEVICE u32 remote_address(u32 address, u32 rank) {
   return r;
 }
 INGOT_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+/// Orders nothing itself: for barriers that barrier_init_fence has published. (A release here would wait for loads that
+/// the copy engine has under way.)
+INGOT_DEVICE void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 INGOT_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 INGOT_DEVICE void store_remote(u32 remote, float a, float b, float c, float d) {
   asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(remote), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times single linears, to find what limits a tile.
 
-python3 probe.py CUBINS [--plain] SPEC...   SPEC = TOKENS:K:N:ACT[:gated][:nobias]:TILE[:gROWS][:p][:warm]
-p: weights into L2 ahead. warm: one set of operands over and over, so that they stay in L2. Interleaved, median of nine.
+python3 probe.py CUBINS [--plain] SPEC...   SPEC = TOKENS:K:N:ACT[:gated][:nobias]:TILE[:gROWS][:eSTAGES][:warm]
+e: stages with early weights. warm: one set of operands over and over, so that they stay in L2. Interleaved, median of nine.
 --plain: three launches of each and no timing, for a profiler.
 """
 import math
@@ -13,18 +13,9 @@ import torch
 
 from bench import Graph, ptr
 from driver import Driver, Kernel, Matrix
-from shapes import tile_of
-from specs import Linear
+from shapes import probe_of
 
 DEV, BF16 = "cuda", torch.bfloat16
-
-
-def parse(spec):
-    f = spec.split(":")
-    linear = Linear(int(f[2]), int(f[1]), f[3], "gated" in f, True, "nobias" not in f)
-    tile = tile_of(next(t for t in f[4:] if t[0] in "gf" and t != "gated" and "x" in t))
-    group = next((int(t[1:]) for t in f[4:] if t[0] == "g" and t[1:].isdigit()), 16)
-    return int(f[0]), linear, tile, group, "p" in f[4:], "warm" in f[4:]
 
 
 def main():
@@ -35,7 +26,7 @@ def main():
     for spec in sys.argv[2:]:
         if spec == "--plain":
             continue
-        tokens, linear, tile, group, prefetch, warm = parse(spec)
+        tokens, linear, tile, group, early, warm = probe_of(spec)
         rows_w = linear.n * (2 if linear.gated else 1)
         size = 2 * (tokens * linear.k + rows_w * linear.k + tokens * linear.n)
         sets = 1 if warm else max(1, min(48, math.ceil(256e6 / size)))
@@ -48,7 +39,7 @@ def main():
             keep.append((x, w, b, y))
             launches.append(kernel.prepare(
                 Matrix.of(x), Matrix.of(w[:linear.n]), Matrix.of(y), ptr(b), Matrix.of(w[linear.n:]) if linear.gated else None,
-                ptr(b[linear.n:]), group_rows=group, ahead=prefetch))
+                ptr(b[linear.n:]), group_rows=group, early=early))
         keep.append((kernel, launches))
         if plain:
             for i in range(3):

@@ -1,11 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run.sh CUBINS OUT STEP...: device steps, each with its log in OUT. Steps: check, sanitize, bench=ARGS, ncu=NAME.
+# run.sh CUBINS OUT STEP...: device steps, each with its log in OUT. Steps: compile=WHAT, check, sanitize, bench=ARGS,
+# probe=FILE.
 # A kernel that hangs ends its process; the step goes on behind it.
 here=$(cd "$(dirname "$0")" && pwd); cubins=$1; out=$2; shift 2
 export PYTHONUNBUFFERED=1
 for step in "$@"; do
   case $step in
+    compile=*)
+      python3 "$here/specs.py" "$cubins" ${step#compile=}
+      ;;
+    probe=*)
+      timeout -s KILL 100 python3 "$here/probe.py" "$cubins" $(cat "${step#probe=}") > "$out/probe.log" 2>&1; cat "$out/probe.log"
+      ;;
     check)
       start=0
       for attempt in 1 2 3 4 5 6; do

@@ -171,7 +171,7 @@ EXTRA = {
     ("clip_l_77", "fc1"): "f1x1x80s12 f1x1x40s12 f1x2x40s12 f1x1x40s8",
     ("clip_l_77", "fc2"): "f1x1x40s12k4 f1x2x40s12k4 f1x1x80s6k8 f1x1x40s8k4",
     ("dit_xl_1k", "fc1"): "g2x2x144s3c11 g2x2x144s3c12 g2x1x144s5c21 g2x1x144s5c11 g2x2x160s3c12",
-    ("dit_xl_1k", "fc2"): "g2x1x144s5c11k2 g2x1x144s6c11k2 g2x2x192s3c11k4 g1x1x144s7c21 g1x1x192s6c41 g1x1x144s7c11",
+    ("dit_xl_1k", "fc2"): "g2x1x144s5c11k2 g2x1x144s6c11k2 g1x1x144s7c21 g1x1x192s6c41 g1x1x144s7c11",
     ("wan1.3b_256", "fc1"): "g2x1x144s5c21 g2x1x144s5c11 g2x2x80s4c12 g2x2x80s4c11",
     ("wan1.3b_256", "fc2"): "g2x1x112s6c11k4 g2x1x128s6c11k4 g2x2x64s4c11k4 g2x1x96s7c11k2 g2x2x48s5c11k4",
     ("t5xxl_512", "fc1"): "g2x2x160s3c12 g2x2x160s3c21 g2x2x160s3c11",
@@ -195,6 +195,26 @@ def measured(shape, which, count):
     tiles = [tile_of(t) for t in EXTRA.get((shape[0], which), "").split()] + \
             [t for _, t in candidates(linear, shape[1], count)]
     return linear, list(dict.fromkeys(tiles))
+
+
+def pairs(count=3):
+    """All (linear, tile) of the table that can be compiled."""
+    out = []
+    for shape in SHAPES:
+        for which in ("fc1", "fc2"):
+            linear, tiles = measured(shape, which, count)
+            out += [(linear, t) for t in tiles if t.shared(linear) <= 232448]
+    return out
+
+
+def probe_of(spec):
+    """TOKENS:K:N:ACT[:gated][:nobias]:TILE[:gROWS][:eSTAGES][:warm] as (tokens, linear, tile, group_rows, early, warm)."""
+    f = spec.split(":")
+    linear = Linear(int(f[2]), int(f[1]), f[3], "gated" in f, True, "nobias" not in f, match="fast" not in f)
+    tile = tile_of(next(t for t in f[4:] if "x" in t))
+    group = next((int(t[1:]) for t in f[4:] if t[0] == "g" and t[1:].isdigit()), 16)
+    early = next((int(t[1:]) for t in f[4:] if t[0] == "e" and t[1:].isdigit()), 0)
+    return int(f[0]), linear, tile, group, early, "warm" in f[4:]
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 """What the device scripts launch: a kernel's constants, its generated text and its compilation through NVRTC.
 
 The text is a template instantiation with static_asserts on the numbers the host computes, so host and device cannot
-disagree about a layout. Compiles without a GPU: python3 specs.py --compile FOLDER [--only PART]
+disagree about a layout. Compiles without a GPU.
 """
-import argparse
+import contextlib
 import ctypes
 import hashlib
+import multiprocessing
 import os
 import sys
 import time
@@ -231,29 +232,61 @@ def sources_hash(tile):
     return h.hexdigest()[:16]
 
 
-def compile_all(pairs, folder, verbose=True):
+def compile_one(job):
+    """(name, cubin or None, line to print)."""
+    linear, tile = job
+    name, t = name_of(linear, tile), time.time()
+    try:
+        cubin, log = Nvrtc().compile(tile.text(linear), name)
+    except RuntimeError as e:
+        return name, None, "FAILED " + " ".join(str(e).split())[:400]
+    bad = faults(log)
+    line = f"{name:70s} {registers(log):4d} regs {len(cubin) >> 10:4d} KB {time.time() - t:5.1f} s {' | '.join(bad)}"
+    return name, None if bad else cubin, line
+
+
+def compile_all(pairs, folder, verbose=True, processes=1):
     """Compiles every (linear, tile) not yet in `folder`; returns the number of unfit ones."""
     os.makedirs(folder, exist_ok=True)
-    nvrtc, unfit = Nvrtc(), 0
     stamps = {kind: sources_hash(kind(1, 1, 64, 4)) for kind in (Gemm, Few)}
+    jobs, keys = [], {}
     for linear, tile in dict.fromkeys(pairs):
-        name = name_of(linear, tile)
-        path = os.path.join(folder, name + ".cubin")
+        path = os.path.join(folder, name_of(linear, tile) + ".cubin")
         key = stamps[type(tile)] + tile.text(linear)
-        if os.path.exists(path) and os.path.exists(path + ".key") and open(path + ".key").read() == key:
-            continue
-        t = time.time()
-        try:
-            cubin, log = nvrtc.compile(tile.text(linear), name)
-        except RuntimeError as e:
-            print("FAILED", str(e)[:1500], flush=True)
-            unfit += 1
-            continue
-        bad = faults(log)
-        unfit += bool(bad)
-        if verbose or bad:
-            print(f"{name:70s} {registers(log):4d} regs {len(cubin) >> 10:4d} KB {time.time() - t:5.1f} s {' | '.join(bad)}", flush=True)
-        if not bad:
-            open(path, "wb").write(cubin)
-            open(path + ".key", "w").write(key)
+        if not (os.path.exists(path) and os.path.exists(path + ".key") and open(path + ".key").read() == key):
+            jobs.append((linear, tile))
+            keys[name_of(linear, tile)] = key
+    unfit = 0
+    with multiprocessing.Pool(processes) if processes > 1 else contextlib.nullcontext() as pool:
+        for name, cubin, line in pool.imap_unordered(compile_one, jobs) if pool else map(compile_one, jobs):
+            unfit += cubin is None
+            if verbose or cubin is None:
+                print(line, flush=True)
+            if cubin is not None:
+                path = os.path.join(folder, name + ".cubin")
+                open(path, "wb").write(cubin)
+                open(path + ".key", "w").write(keys[name])
     return unfit
+
+
+def main():
+    """Compiles what the other scripts run: python3 specs.py FOLDER [check] [small] [bench] [probe=FILE,...]"""
+    import cases
+    import shapes
+    pairs, folder = [], sys.argv[1]
+    for what in sys.argv[2:]:
+        if what in ("check", "small"):
+            pairs += cases.pairs(what == "small")
+        elif what == "bench":
+            pairs += shapes.pairs()
+        else:
+            for path in what.split("=")[1].split(","):
+                pairs += [shapes.probe_of(s)[1:3] for s in open(path).read().split()]
+    t = time.time()
+    unfit = compile_all(pairs, folder, False, os.cpu_count() or 1)
+    print(f"compiled {len(dict.fromkeys(pairs))} kernels in {time.time() - t:.0f} s, unfit {unfit}")
+
+
+if __name__ == "__main__":
+    import specs  # the same classes as shapes.py and cases.py use
+    specs.main()
