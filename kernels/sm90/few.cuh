@@ -116,33 +116,42 @@ INGOT_DEVICE void few_init_barriers(const FewPosition& p) {
   if constexpr (F::kSplits > 1)
     barrier_expect(few_summed<F>(p), F::shared.sum_slots * F::shared.sum_rows * F::kTokens * 4);
 }
-/// The same thread: weights of the first stages, which go to this block alone and wait for no other kernel.
+/// A warp: weights of the first stages, which go to this block alone and wait for no other kernel; how many stages.
 template <class F>
 INGOT_DEVICE int few_early_weights(const FewArgs& args, const FewPosition& p) {
   const int early = min(min(args.early_weights, F::kStages), p.k_count);
   for (int i = 0; i < early; ++i) {
-    barrier_expect(few_full<F>(p, i), F::shared.stage_bytes);
-    few_load_w<F>(args, p, i, p.k_begin + i);
+    if (elect_one()) {
+      barrier_expect(few_full<F>(p, i), F::shared.stage_bytes);
+      few_load_w<F>(args, p, i, p.k_begin + i);
+    }
   }
   return early;
 }
 
-/// One thread: keeps the ring full once the kernel before has finished; `early` stages have their weights.
+/// A warp: keeps the ring full once the kernel before has finished; `early` stages have their weights. All lanes run the
+/// loop, so that it stays in uniform registers.
 template <class F>
 INGOT_DEVICE void few_produce(const FewArgs& args, const FewPosition& p, int early) {
   device::wait_for_previous_kernel();
   int stage = 0;
   u32 phase = 1;
+#pragma unroll 1
   for (int i = 0; i < p.k_count; ++i) {
     if (i >= F::kStages) barrier_wait(few_empty<F>(p, stage), phase);
-    if (i >= early) barrier_expect(few_full<F>(p, stage), F::shared.stage_bytes);
-    few_load_x<F>(args, p, stage, p.k_begin + i);
-    if (i >= early) few_load_w<F>(args, p, stage, p.k_begin + i);
+    if (elect_one()) {
+      if (i >= early) {
+        barrier_expect(few_full<F>(p, stage), F::shared.stage_bytes);
+        few_load_w<F>(args, p, stage, p.k_begin + i);
+      }
+      few_load_x<F>(args, p, stage, p.k_begin + i);
+    }
     if (++stage == F::kStages) {
       stage = 0;
       phase ^= 1;
     }
   }
+  __syncwarp();
 }
 
 /// A warpgroup: its 64 weight rows times all tokens, over every kK_warpgroups-th block of K.
@@ -331,10 +340,13 @@ struct Few {
     const FewPosition p = few_position<F>(ingot_few_shared);
     const bool loads = warp == F::kMultiplying / 32;
     int early = 0;
-    if (loads && elect_one()) {
-      prefetch_map(args.maps.w);
-      prefetch_map(args.maps.x);
-      few_init_barriers<F>(p);
+    if (loads) {
+      if (elect_one()) {
+        prefetch_map(args.maps.w);
+        prefetch_map(args.maps.x);
+        few_init_barriers<F>(p);
+      }
+      __syncwarp();
       early = few_early_weights<F>(args, p);
     }
     __syncwarp();
@@ -347,8 +359,7 @@ struct Few {
     device::let_next_kernel_start();
 
     if (loads) {
-      if (elect_one()) few_produce<F>(args, p, early);
-      __syncwarp();
+      few_produce<F>(args, p, early);
       fetch_next(args.next, int(blockIdx.x), int(gridDim.x), lane);
     } else {
       const int feature_warpgroup = warp / 4 % F::tile.feature_warpgroups;

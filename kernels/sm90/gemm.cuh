@@ -203,6 +203,14 @@ struct Exchange {
   static constexpr int kGroups = G::kGated ? 16 : 8;  // column groups of a piece, 16 bytes a thread each
   static_assert(kPieces % G::kSplits == 0, "every split finishes as many pieces");
 
+  /// Column groups of unit `unit`: a tile's last may be narrower.
+  static INGOT_DEVICE int groups(int unit) { return min(kGroups, G::kCols / 8 - unit * kGroups); }
+  /// Bytes that the other splits send to split `split`.
+  static INGOT_DEVICE u32 arriving_bytes(int split) {
+    int count = 0;
+    for (int piece = split * kOwned; piece < (split + 1) * kOwned; ++piece) count += groups(piece % G::kUnits);
+    return u32(count * 2048 * (G::kSplits - 1));
+  }
   static INGOT_DEVICE int owner(int piece) { return piece / kOwned; }
   /// Where split `from`'s sums of a piece lie in its owner's ring, this thread's of group 0.
   static INGOT_DEVICE u32 place(const Position& p, int piece, int from, int thread) {
@@ -217,12 +225,14 @@ struct Exchange {
     for (int at = 0; at < G::tile.subtiles * G::kUnits; ++at) {
       const int m = at / G::kUnits, unit = at % G::kUnits, piece = consumer * (G::tile.subtiles * G::kUnits) + at;
       if (owner(piece) == p.split) continue;
-      const u32 to = remote_address(place(p, piece, p.split, thread), rank_of<G>(p.rank_row, p.rank_col, owner(piece)));
+      const u32 rank = rank_of<G>(p.rank_row, p.rank_col, owner(piece));
+      const u32 to = remote_address(place(p, piece, p.split, thread), rank);
+      const u32 barrier = remote_address(sums_barrier<G>(p), rank);
 #pragma unroll
       for (int g = 0; g < kGroups; ++g) {
-        if (unit * kGroups + g >= G::kCols / 8) break;
+        if (g >= groups(unit)) break;
         const Quad q = group_of<G>(acc, m, unit * kGroups + g);
-        store_remote(to + g * 2048, q.v[0], q.v[1], q.v[2], q.v[3]);
+        store_remote(to + g * 2048, q.v[0], q.v[1], q.v[2], q.v[3], barrier);
       }
     }
   }
@@ -248,20 +258,27 @@ INGOT_DEVICE void dump_tile(const Accumulators<G>& acc, u32 biases, u32 dump, in
   using Element = typename G::Element;
   const int row = warp * 16 + (lane & 7) + ((lane >> 3) & 1) * 8, piece = lane >> 4;
   const u32 bias_vector = biases + (lane & 3) * (G::kCols + 16);
+  // Biases of 64 columns are loaded while those before are added.
+  float bias[2][4][4] = {};
+  const auto load_biases = [&](int block) {
 #pragma unroll
-  for (int block = 0; block < G::kCols / 64; ++block)
+    for (int q = 0; q < 4; ++q) load_shared(bias_vector + (block * 4 + q) * 16, bias[block % 2][q]);
+  };
+  if constexpr (G::kBias) load_biases(0);
+#pragma unroll
+  for (int block = 0; block < G::kCols / 64; ++block) {
+    if (G::kBias && block + 1 < G::kCols / 64) load_biases(block + 1);
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
-      const int j = block * 8 + 2 * q;
-      float bias[4] = {0.f, 0.f, 0.f, 0.f};
-      if constexpr (G::kBias) load_shared(bias_vector + (j / 2) * 16, bias);
-      const Quad a = biased<G>(group_of<G>(acc, 0, j), bias[0], bias[1]);
-      const Quad b = biased<G>(group_of<G>(acc, 0, j + 1), bias[2], bias[3]);
+      const float(&b)[4] = bias[block % 2][q];
+      const Quad one = biased<G>(group_of<G>(acc, 0, block * 8 + 2 * q), b[0], b[1]);
+      const Quad two = biased<G>(group_of<G>(acc, 0, block * 8 + 2 * q + 1), b[2], b[3]);
       const int turned = (2 * q + piece) ^ (G::kGated ? block & 1 : 0);
-      store_matrices(dump + block * 8192 + swizzled(row, turned, 128), Element::pair_bits(a.v[0], a.v[1]),
-                     Element::pair_bits(a.v[2], a.v[3]), Element::pair_bits(b.v[0], b.v[1]),
-                     Element::pair_bits(b.v[2], b.v[3]));
+      store_matrices(dump + block * 8192 + swizzled(row, turned, 128), Element::pair_bits(one.v[0], one.v[1]),
+                     Element::pair_bits(one.v[2], one.v[3]), Element::pair_bits(two.v[0], two.v[1]),
+                     Element::pair_bits(two.v[2], two.v[3]));
     }
+  }
 }
 
 /// Where the output of a unit of a dumped tile lies: in place of its sums, or of the first half of them.
@@ -339,7 +356,7 @@ INGOT_DEVICE void epilogue(const GemmArgs& args, const Position& p, int epilogue
     if (brings_biases) bias.load(args.epilogue, work_at<G>(args, p, index + p.clusters).out_col, lane);
 #pragma unroll 1
     for (int half = 0; half < 2; ++half) {
-      if (!barrier_test(dumped_barrier<G>(p, half), phase)) {
+      if (!barrier_done(dumped_barrier<G>(p, half), phase)) {
         hand_back();
         barrier_wait(dumped_barrier<G>(p, half), phase);
       }
@@ -388,10 +405,10 @@ INGOT_DEVICE void finish_pieces(const Accumulators<G>& acc, const Position& p, c
   }
 }
 
-/// All threads of a split tile's cluster, twice: the rings are read, the sums have arrived.
+/// All threads of the cluster. Relaxed: what the others wait for was only read.
 INGOT_DEVICE void meet_cluster() {
   __syncwarp();
-  cluster_arrive();
+  cluster_arrive_relaxed();
   cluster_wait();
 }
 
@@ -422,9 +439,9 @@ INGOT_DEVICE void consume(const GemmArgs& args, const Position& p, int consumer)
       const Work work = work_at<G>(args, p, index);
       const int warp_row = work.row + consumer * (kSubtiles * 64) + warp * 16;
       if constexpr (G::kSplits > 1) {
-        meet_cluster();
+        meet_cluster();  // the rings are read
         Exchange<G>::send(acc, p, consumer, thread);
-        meet_cluster();
+        barrier_wait(sums_barrier<G>(p), 0);
         finish_pieces<G>(acc, p, args, biases, consumer, warp_row, work.out_col, thread);
       } else {
         // Nothing is loaded under a block's last tile: once all warpgroups are through, the ring is staging for all.
@@ -472,20 +489,19 @@ struct Gemm {
       prefetch_map(args.maps.w);
       prefetch_map(args.maps.x);
       init_barriers<G>(p);
+      if constexpr (G::kSplits > 1) barrier_expect(sums_barrier<G>(p), Exchange<G>::arriving_bytes(p.split));
     }
     __syncwarp();
-    if constexpr (G::kBlocks > 1) {
-      cluster_arrive_relaxed();
-      cluster_wait();
-    } else {
+    if constexpr (G::kBlocks > 1)
+      meet_cluster();
+    else
       __syncthreads();
-    }
     device::let_next_kernel_start();
 
     if (warpgroup == 0) {
       if constexpr (G::tile.consumers > 1) registers_decrease<G::kProducer_registers>();
       if (warp == 0) {
-        if (elect_one()) produce<G>(args, p);
+        produce<G>(args, p);
       } else if constexpr (G::tile.epilogue_warps) {
         epilogue<G>(args, p, warp - 1, lane);
       } else if (warp == 1) {
@@ -493,10 +509,7 @@ struct Gemm {
       } else {
         fetch_next(args.next, int(blockIdx.x) * 2 + warp - 2, int(gridDim.x) * 2, lane);
       }
-      if constexpr (G::kSplits > 1) {
-        meet_cluster();
-        meet_cluster();
-      }
+      if constexpr (G::kSplits > 1) meet_cluster();
     } else {
       if constexpr (G::tile.consumers > 1) registers_increase<G::kConsumer_registers>();
       consume<G>(args, p, warpgroup - 1);

@@ -166,6 +166,12 @@ INGOT_DEVICE u32 bias_read_barrier(const Position& p, u32 turn) {
   return bias_ready_barrier<G>(p, 2 + turn);
 }
 
+/// Of a split tile: the other splits' sums have arrived.
+template <class G>
+INGOT_DEVICE u32 sums_barrier(const Position& p) {
+  return bias_ready_barrier<G>(p, 4);
+}
+
 /// One thread, before anyone waits.
 template <class G>
 INGOT_DEVICE void init_barriers(const Position& p) {
@@ -181,6 +187,7 @@ INGOT_DEVICE void init_barriers(const Position& p) {
     barrier_init(bias_ready_barrier<G>(p, t), 1);
     barrier_init(bias_read_barrier<G>(p, t), 4 * G::tile.consumers);
   }
+  barrier_init(sums_barrier<G>(p), 1);
   barrier_init_fence();
 }
 
@@ -209,7 +216,8 @@ INGOT_DEVICE void load_w(const GemmArgs& args, const Position& p, int stage, int
     load_box<(kSides > 1)>(to, args.maps.w, full_barrier<G>(p, stage), k_block * block_k, out_col + p.rank_row * kPart, mask);
 }
 
-/// One thread: keeps the ring full. The weights of the first stages wait for no other kernel.
+/// A warp: keeps the ring full. The weights of the first stages wait for no other kernel. All lanes run the loop, so that
+/// it stays in uniform registers: the time from a stage's release to its loads is on the critical path.
 template <class G>
 INGOT_DEVICE void produce(const GemmArgs& args, const Position& p) {
   Cursor<G::kStages> cursor;
@@ -218,22 +226,30 @@ INGOT_DEVICE void produce(const GemmArgs& args, const Position& p) {
   if (p.cluster < count) {
     const int out_col = work_at<G>(args, p, p.cluster).out_col;
     for (int k_block = begin; k_block < early_end; ++k_block) {
-      barrier_expect(full_barrier<G>(p, k_block - begin), G::shared.stage_bytes);
-      load_w<G>(args, p, k_block - begin, out_col, k_block);
+      if (elect_one()) {
+        barrier_expect(full_barrier<G>(p, k_block - begin), G::shared.stage_bytes);
+        load_w<G>(args, p, k_block - begin, out_col, k_block);
+      }
     }
     device::wait_for_previous_kernel();
   }
   for (int index = p.cluster; index < count; index += p.clusters) {
     const Work work = work_at<G>(args, p, index);
+#pragma unroll 1
     for (int k_block = begin; k_block < end; ++k_block) {
       barrier_wait(empty_barrier<G>(p, cursor.stage), cursor.phase ^ 1);
-      if (k_block >= early_end) barrier_expect(full_barrier<G>(p, cursor.stage), G::shared.stage_bytes);
-      load_x<G>(args, p, cursor.stage, work.row, k_block);
-      if (k_block >= early_end) load_w<G>(args, p, cursor.stage, work.out_col, k_block);
+      if (elect_one()) {
+        if (k_block >= early_end) {
+          barrier_expect(full_barrier<G>(p, cursor.stage), G::shared.stage_bytes);
+          load_w<G>(args, p, cursor.stage, work.out_col, k_block);
+        }
+        load_x<G>(args, p, cursor.stage, work.row, k_block);
+      }
       cursor.next();
     }
     early_end = begin;
   }
+  __syncwarp();
 }
 
 template <class G>

@@ -41,7 +41,7 @@ constexpr GemmLayout layout(const GemmTile& t, bool gated) {
   l.output = t.stages * l.stage_bytes;
   // Two buffers of four interleaved vectors of float32, 16 bytes apart in the banks.
   l.bias_bytes = 4 * (t.cols + 16);
-  const int barrier_bytes = 8 * (2 * t.stages + 2 * t.consumers + 4);
+  const int barrier_bytes = 8 * (2 * t.stages + 2 * t.consumers + 5);
   const int units = (gated ? t.cols / 2 : t.cols) / 64 + ((gated ? t.cols / 2 : t.cols) % 64 != 0);  // of a row
   int output_bytes = rows(t) * t.cols * 2;
   if (t.splits > 1) {

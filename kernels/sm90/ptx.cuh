@@ -52,6 +52,16 @@ INGOT_DEVICE bool barrier_test(u32 barrier, u32 parity) {
       : "memory");
   return done != 0;
 }
+/// The same without waiting: try_wait may suspend the thread for a while before it says no.
+INGOT_DEVICE bool barrier_done(u32 barrier, u32 parity) {
+  u32 done;
+  asm volatile(
+      "{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
 INGOT_DEVICE void barrier_wait(u32 barrier, u32 parity) {
   while (!barrier_test(barrier, parity)) {
   }
@@ -79,13 +89,16 @@ INGOT_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.releas
 /// the copy engine has under way.)
 INGOT_DEVICE void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 INGOT_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
-INGOT_DEVICE void store_remote(u32 remote, float a, float b, float c, float d) {
-  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(remote), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
-}
 /// Writes two floats into a block's shared memory and counts 8 bytes on that block's barrier.
 INGOT_DEVICE void store_remote(u32 remote, float a, float b, u32 remote_barrier) {
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(remote),
                "f"(a), "f"(b), "r"(remote_barrier)
+               : "memory");
+}
+
+INGOT_DEVICE void store_remote(u32 remote, float a, float b, float c, float d, u32 remote_barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(remote),
+               "f"(a), "f"(b), "f"(c), "f"(d), "r"(remote_barrier)
                : "memory");
 }
 

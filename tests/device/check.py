@@ -104,7 +104,7 @@ def main():
     def watch():
         while True:
             time.sleep(0.5)
-            if state["since"] and time.time() - state["since"] > 8:
+            if state["since"] and time.time() - state["since"] > 5:
                 print(f"HANG {state['what']}\nnext {count}", flush=True)
                 os._exit(3)
     if not args.small:

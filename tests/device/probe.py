@@ -11,7 +11,7 @@ import sys
 
 import torch
 
-from bench import Graph, ptr
+from bench import Graph, Watchdog, ptr
 from driver import Driver, Kernel, Matrix
 from shapes import probe_of
 
@@ -22,10 +22,11 @@ def main():
     torch.set_grad_enabled(False)
     torch.zeros(1, device=DEV)
     driver, graphs, flops, keep = Driver(), {}, {}, []
-    plain = "--plain" in sys.argv
+    plain, dog = "--plain" in sys.argv, Watchdog("probe.hung", 6)
     for spec in sys.argv[2:]:
         if spec == "--plain":
             continue
+        dog.step(spec)
         tokens, linear, tile, group, early, warm = probe_of(spec)
         rows_w = linear.n * (2 if linear.gated else 1)
         size = 2 * (tokens * linear.k + rows_w * linear.k + tokens * linear.n)
@@ -49,6 +50,7 @@ def main():
         repeat = max(1, 24 // sets)
         graphs[spec] = Graph(lambda i, n=sets, l=launches: l[i % n](torch.cuda.current_stream().cuda_stream), sets * repeat)
         flops[spec] = 2 * tokens * rows_w * linear.k
+    dog.step(None)
     samples = {k: [] for k in graphs}
     for _ in range(9):
         for k, g in graphs.items():

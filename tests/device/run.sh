@@ -11,12 +11,12 @@ for step in "$@"; do
       python3 "$here/specs.py" "$cubins" ${step#compile=}
       ;;
     probe=*)
-      timeout -s KILL 100 python3 "$here/probe.py" "$cubins" $(cat "${step#probe=}") > "$out/probe.log" 2>&1; cat "$out/probe.log"
+      timeout -s KILL 40 python3 "$here/probe.py" "$cubins" $(cat "${step#probe=}") > "$out/probe.log" 2>&1; cat "$out/probe.log"
       ;;
     check)
       start=0
-      for attempt in 1 2 3 4 5 6; do
-        timeout -s KILL 100 python3 "$here/check.py" "$cubins" --start $start >> "$out/check.log" 2>&1; rc=$?
+      for attempt in 1 2 3; do
+        timeout -s KILL 40 python3 "$here/check.py" "$cubins" --start $start >> "$out/check.log" 2>&1; rc=$?
         [ $rc -ne 3 ] && break
         start=$(grep '^next' "$out/check.log" | tail -1 | cut -d' ' -f2)
       done
@@ -32,7 +32,7 @@ for step in "$@"; do
       ;;
     bench=*)
       for attempt in 1 2 3 4; do
-        timeout -s KILL 560 python3 "$here/bench.py" "$cubins" --json "$out/bench.json" ${step#bench=} >> "$out/bench.out" 2>&1; rc=$?
+        timeout -s KILL 150 python3 "$here/bench.py" "$cubins" --json "$out/bench.json" ${step#bench=} >> "$out/bench.out" 2>&1; rc=$?
         [ $rc -ne 3 ] && break
       done
       tail -c 9000 "$out/bench.out"

@@ -79,7 +79,7 @@ class Gemm:
         return 128 * (self.consumers + 1)
 
     def shared(self, linear):
-        output, bias, barriers = self.stages * (self.rows + self.cols) * 128, 8 * (self.cols + 16), 8 * (2 * self.stages + 2 * self.consumers + 4)
+        output, bias, barriers = self.stages * (self.rows + self.cols) * 128, 8 * (self.cols + 16), 8 * (2 * self.stages + 2 * self.consumers + 5)
         out_bytes = self.rows * self.cols * 2
         units = ceil_div(self.cols // 2 if linear.gated else self.cols, 64)
         if self.splits > 1:
