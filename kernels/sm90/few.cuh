@@ -9,7 +9,6 @@
 #include "epilogue.cuh"
 #include "linear_args.cuh"
 #include "sm90/layout.cuh"
-#include "sm90/next.cuh"
 #include "sm90/ptx.cuh"
 #include "sm90/wgmma.cuh"
 
@@ -24,7 +23,6 @@ struct FewMaps {
 struct FewArgs {
   FewMaps maps;
   EpilogueArgs epilogue;  // y and its rows are 16-byte aligned
-  Next next;
   int tokens;
   int early_weights;  // stages that get their weights before the kernel before has finished
 };
@@ -360,7 +358,6 @@ struct Few {
 
     if (loads) {
       few_produce<F>(args, p, early);
-      fetch_next(args.next, int(blockIdx.x), int(gridDim.x), lane);
     } else {
       const int feature_warpgroup = warp / 4 % F::tile.feature_warpgroups;
       const int k_warpgroup = warp / 4 / F::tile.feature_warpgroups;

@@ -506,8 +506,6 @@ struct Gemm {
         epilogue<G>(args, p, warp - 1, lane);
       } else if (warp == 1) {
         if constexpr (G::kBias) bring_biases<G>(args, p, lane);
-      } else {
-        fetch_next(args.next, int(blockIdx.x) * 2 + warp - 2, int(gridDim.x) * 2, lane);
       }
       if constexpr (G::kSplits > 1) meet_cluster();
     } else {

@@ -5,7 +5,6 @@
 #pragma once
 #include "linear_args.cuh"
 #include "sm90/layout.cuh"
-#include "sm90/next.cuh"
 #include "sm90/ptx.cuh"
 #include "sm90/wgmma.cuh"
 
@@ -22,7 +21,6 @@ struct GemmMaps {
 struct GemmArgs {
   GemmMaps maps;
   EpilogueArgs epilogue;
-  Next next;
   int tokens;
   int group_rows;     // row tiles walked together before the next column tile, so that x and W stay in L2
   int early_weights;  // stages that get their weights before the kernel before has finished

@@ -108,11 +108,5 @@ constexpr FewLayout layout(const FewTile& t, bool gated) {
   return l;
 }
 
-/// The next linear's weights, contiguous, which idle warps bring into L2; null: nothing.
-struct Next {
-  const void* weights;
-  long long bytes;
-};
-
 }  // namespace sm90
 }  // namespace ingot

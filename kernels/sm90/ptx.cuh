@@ -166,9 +166,6 @@ INGOT_DEVICE void stores_wait_read() {
 /// Ordinary writes to shared memory become visible to the copy engine and to wgmma.
 INGOT_DEVICE void fence_shared_to_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/// Brings the line of 128 bytes that holds `address` into L2.
-INGOT_DEVICE void prefetch_line(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
-
 // --- wgmma ----------------------------------------------------------------------------------------------------
 INGOT_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 INGOT_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }

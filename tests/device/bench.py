@@ -3,8 +3,8 @@
 
 python3 bench.py CUBINS [--only NAME,...] [--tiles N] [--compile] [--prototype SO] [--json FILE] [--seconds S]
 
-Method: a CUDA graph over rotating weights and inputs (nothing is read from a warm L2), contenders interleaved, median of
-nine replays ("burst"); the same graph back to back for a quarter of a second ("sustained", at the card's power limit).
+Method: a CUDA graph over rotating weights and inputs (nothing is read from a warm L2), contenders in random turns, median of
+nine replays ("burst"); the same graph back to back for a tenth of a second and more ("sustained", at the card's power limit).
 First each linear's tiles are timed alone, then the best pairs as a whole MLP. Every contender is checked first.
 """
 import argparse
@@ -12,6 +12,7 @@ import ctypes
 import json
 import math
 import os
+import random
 import statistics
 import threading
 import time
@@ -135,7 +136,7 @@ class Problem:
             self.kernels[key] = Kernel(self.driver, self.folder, self.linears[which], tile)
         return self.kernels[key]
 
-    def launches(self, which, tile, group_rows, early=0, follow=False):
+    def launches(self, which, tile, group_rows, early=0):
         """One prepared launch for each set."""
         kernel, linear = self.kernel(which, tile), self.linears[which]
         out = []
@@ -149,17 +150,15 @@ class Problem:
                     args |= dict(w=Matrix.of(w["up"][0]), bias=ptr(w["up"][1]))
             else:
                 args = dict(x=Matrix.of(h), y=Matrix.of(y), w=Matrix.of(w["down"][0]), bias=ptr(w["down"][1]))
-            down = w["down"][0]
-            out.append(kernel.prepare(**args, group_rows=group_rows, early=early,
-                                      following=(ptr(down), down.numel() * 2) if follow and which == 0 else (0, 0)))
+            out.append(kernel.prepare(**args, group_rows=group_rows, early=early))
         return out
 
     def one(self, which, tile, group_rows):
         ls = self.launches(which, tile, group_rows)
         return lambda i: ls[i % self.sets](torch.cuda.current_stream().cuda_stream)
 
-    def mlp(self, tile1, g1, tile2, g2, programmatic=True, early=99, follow=False):
-        a, b = self.launches(0, tile1, g1, 0, follow), self.launches(1, tile2, g2, early)
+    def mlp(self, tile1, g1, tile2, g2, programmatic=True, early=99):
+        a, b = self.launches(0, tile1, g1), self.launches(1, tile2, g2, early)
         def call(i):
             s = torch.cuda.current_stream().cuda_stream
             a[i % self.sets](s, False)
@@ -213,8 +212,8 @@ def tune(problem, which, count, log, budget_s, dog):
     rounds = 5
     dog.step(None)
     for r in range(rounds):
-        for k, g in graphs.items():
-            samples[k].append(g.once())
+        for k in random.sample(list(graphs), len(graphs)):
+            samples[k].append(graphs[k].once())
         if time.time() - start > budget_s and r >= 2:
             break
     ranked = sorted([(statistics.median(v), k[0], k[1]) for k, v in samples.items()], key=lambda t: t[0])
@@ -262,6 +261,7 @@ def main():
     ap.add_argument("cubins"); ap.add_argument("--only"); ap.add_argument("--tiles", type=int, default=3)
     ap.add_argument("--compile", action="store_true"); ap.add_argument("--prototype"); ap.add_argument("--json")
     ap.add_argument("--seconds", type=float, default=400); ap.add_argument("--pairs", type=int, default=2)
+    ap.add_argument("--sustain", type=float, default=0.1)
     args = ap.parse_args()
     torch.manual_seed(0); torch.set_grad_enabled(False)
     torch.zeros(1, device=DEV)
@@ -321,7 +321,6 @@ def main():
                     for _, t2, g2 in best[1][:2]:
                         name2 = f"{t1.label()}/{g1}+{t2.label()}/{g2}"
                         calls[name2 + " e2"] = problem.mlp(t1, g1, t2, g2, True, 2)
-                        calls[name2 + " f"] = problem.mlp(t1, g1, t2, g2, True, 99, True)
             first = (best[0][0], best[1][0])
             label = f"{first[0][1].label()}/{first[0][2]}+{first[1][1].label()}/{first[1][2]}"
             calls[label + " plain"] = problem.mlp(first[0][1], first[0][2], first[1][1], first[1][2], False)
@@ -342,17 +341,17 @@ def main():
             dog.step(None)
             samples = {k: [] for k in graphs}
             for _ in range(9):
-                for k, gr in graphs.items():
-                    samples[k].append(gr.once())
+                for k in random.sample(list(graphs), len(graphs)):  # no one always behind the same other
+                    samples[k].append(graphs[k].once())
             row = dict(name=name, flops=problem.flops, sets=problem.sets, tune=[[(us, t.label(), g) for us, t, g in b] for b in best], results={})
             mine = [k for k in graphs if "+" in k]
             us = {k: statistics.median(samples[k]) for k in graphs}
             top = min((k for k in mine if not k.endswith(" plain")), key=lambda k: us[k])
             # Sustained: three turns each, in alternation, so that all are as hot.
             hot = {k: [] for k in graphs if k in ("eager", "epilogue", "compile", "prototype") or k == top}
-            for _ in range(3):
-                for k in hot:
-                    hot[k].append(graphs[k].sustained(us[k], 0.08))
+            for _ in range(5):
+                for k in random.sample(list(hot), len(hot)):
+                    hot[k].append(graphs[k].sustained(us[k], args.sustain))
             for k in graphs:
                 row["results"][k] = dict(us=us[k], spread=[min(samples[k]), max(samples[k])], error=errors[k],
                                          sustained=statistics.median(hot[k]) if k in hot else None)

@@ -60,7 +60,7 @@ def run_case(driver, folder, linear, tile, tokens, strided, generator):
         y = buffer[guard:guard + tokens * (linear.n + pad)].view(tokens, linear.n + pad)[:, :linear.n]
         launch = kernel.prepare(Matrix.of(x), Matrix.of(first), Matrix(y.data_ptr(), tokens, linear.n, linear.n + pad),
                                 bias_first, Matrix.of(second) if linear.gated else None, bias_second,
-                                group_rows=3, early=tokens % 9, following=(x.data_ptr(), x.numel() * 2))
+                                group_rows=3, early=tokens % 9)
         launch(torch.cuda.current_stream().cuda_stream)
         torch.cuda.synchronize()
         outside = buffer.clone()

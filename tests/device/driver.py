@@ -23,17 +23,13 @@ class EpilogueArgs(C.Structure):
     _fields_ = [("up_bias", C.c_void_p), ("gate_bias", C.c_void_p), ("y", C.c_void_p), ("y_stride", C.c_longlong)]
 
 
-class Next(C.Structure):
-    _fields_ = [("weights", C.c_void_p), ("bytes", C.c_longlong)]
-
-
 class GemmArgs(C.Structure):
     _fields_ = [("x", TensorMap), ("w", TensorMap), ("y", TensorMap), ("y_tail", TensorMap), ("epilogue", EpilogueArgs),
-                ("next", Next), ("tokens", C.c_int), ("group_rows", C.c_int), ("early_weights", C.c_int), ("room", C.c_char * 128)]
+                ("tokens", C.c_int), ("group_rows", C.c_int), ("early_weights", C.c_int), ("room", C.c_char * 128)]
 
 
 class FewArgs(C.Structure):
-    _fields_ = [("w", TensorMap), ("x", TensorMap), ("epilogue", EpilogueArgs), ("next", Next), ("tokens", C.c_int),
+    _fields_ = [("w", TensorMap), ("x", TensorMap), ("epilogue", EpilogueArgs), ("tokens", C.c_int),
                 ("early_weights", C.c_int), ("room", C.c_char * 128)]
 
 
@@ -118,10 +114,9 @@ class Kernel:
                           "clusters")
         return count.value
 
-    def prepare(self, x, w, y, bias=0, second=None, bias_second=0, group_rows=16, early=0, following=(0, 0)):
+    def prepare(self, x, w, y, bias=0, second=None, bias_second=0, group_rows=16, early=0):
         """A callable launch(stream, programmatic). Gated: `w` is the gate, `second` the up projection (Matrix each).
-        early: stages whose weights are asked for before the kernel before has finished; following: address and bytes
-        of the next linear's weights."""
+        early: stages whose weights are asked for before the kernel before has finished."""
         d, linear, tile, e = self.driver, self.linear, self.tile, self.linear.element
         up_bias, gate_bias = (bias_second, bias) if linear.gated else (bias, 0)
         first = w
@@ -136,11 +131,10 @@ class Kernel:
         else:
             w_map = d.map(first.address, [linear.k, linear.n], [first.stride * 2], [64, rows_w], e, 128)
         epilogue = EpilogueArgs(up_bias, gate_bias, y.address, y.stride)
-        fetch = Next(following[0] or None, following[1])
         if isinstance(tile, Few):
             grid = tile.blocks(linear, x.rows)
             x_map = d.map(x.address, [linear.k, x.rows], [x.stride * 2], [64, tile.tokens // tile.share], e, 128)
-            args = FewArgs(w_map, x_map, epilogue, fetch, x.rows, early)
+            args = FewArgs(w_map, x_map, epilogue, x.rows, early)
         else:
             tail = (tile.cols // 2 if linear.gated else tile.cols) % 64
             y_map = d.map(y.address, [linear.n, y.rows], [y.stride * 2], [64, 16], e, 128)
@@ -150,7 +144,7 @@ class Kernel:
             x_map = d.map(x.address, [linear.k, x.rows], [x.stride * 2], [64, tile.rows // tile.cluster_cols], e, 128)
             work = tile.work(linear, x.rows)
             grid = (work if tile.splits > 1 else min(self.clusters, work)) * tile.cluster
-            args = GemmArgs(x_map, w_map, y_map, tail_map, epilogue, fetch, x.rows, group_rows, early)
+            args = GemmArgs(x_map, w_map, y_map, tail_map, epilogue, x.rows, group_rows, early)
         # __grid_constant__ parameters are copied at launch; the map must be 64-byte aligned in the kernel, not here.
         pointers = (C.c_void_p * 1)(C.cast(C.byref(args), C.c_void_p))
         configs = {}

@@ -71,7 +71,7 @@ def run(driver, folder, linear, tile, tokens, rng):
     kernel = Kernel(driver, folder, linear, tile)
     launch = kernel.prepare(Matrix(px, tokens, linear.k), Matrix(pw, linear.n, linear.k), Matrix(py, tokens, linear.n),
                             pb if linear.bias else 0, Matrix(pw + linear.n * linear.k * 2, linear.n, linear.k),
-                            pb + linear.n * 2 if linear.bias and linear.gated else 0, group_rows=2, early=tokens % 5, following=(px, x.nbytes))
+                            pb + linear.n * 2 if linear.bias and linear.gated else 0, group_rows=2, early=tokens % 5)
     launch(None)
     driver.check(driver.lib.cuCtxSynchronize(), f"{linear.label()} {tile.label()} {tokens}")
     y = np.empty((tokens, linear.n), np.uint16)
