@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run.sh CUBINS OUT STEP...: device steps, each with its log in OUT. Steps: compile=WHAT, check, sanitize, bench=ARGS,
+# probe=FILE.
+# A kernel that hangs ends its process; the step goes on behind it.
+here=$(cd "$(dirname "$0")" && pwd); cubins=$1; out=$2; shift 2
+export PYTHONUNBUFFERED=1
+for step in "$@"; do
+  case $step in
+    compile=*)
+      python3 "$here/specs.py" "$cubins" ${step#compile=}
+      ;;
+    probe=*)
+      timeout -s KILL 40 python3 "$here/probe.py" "$cubins" $(cat "${step#probe=}") > "$out/probe.log" 2>&1; cat "$out/probe.log"
+      ;;
+    check)
+      start=0
+      for attempt in 1 2 3; do
+        timeout -s KILL 40 python3 "$here/check.py" "$cubins" --start $start >> "$out/check.log" 2>&1; rc=$?
+        [ $rc -ne 3 ] && break
+        start=$(grep '^next' "$out/check.log" | tail -1 | cut -d' ' -f2)
+      done
+      grep -v '^ok' "$out/check.log" | tail -40; grep -c '^ok' "$out/check.log"
+      grep '^ok' "$out/check.log" | awk '{for(i=1;i<=NF;i++) if($i=="ratio") print $(i+1), $2, $3}' | sort -rn | head -5
+      [ "$(grep -c -E '^(FAIL|HANG)' "$out/check.log")" -gt 60 ] && { echo 'too many failures: stopping'; exit 1; }
+      ;;
+    sanitize)
+      for tool in memcheck racecheck initcheck synccheck; do
+        timeout -s KILL 150 compute-sanitizer --tool $tool --error-exitcode 9 python3 "$here/sanitize.py" "$cubins" > "$out/$tool.log" 2>&1
+        echo "$tool rc $?"; grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checked' "$out/$tool.log" | tail -2
+      done
+      ;;
+    bench=*)
+      for attempt in 1 2 3 4; do
+        timeout -s KILL 150 python3 "$here/bench.py" "$cubins" --json "$out/bench.json" ${step#bench=} >> "$out/bench.out" 2>&1; rc=$?
+        [ $rc -ne 3 ] && break
+      done
+      tail -c 9000 "$out/bench.out"
+      ;;
+  esac
+done
