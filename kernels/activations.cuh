@@ -157,7 +157,9 @@ struct relu {
     return y;
   }
 #else
-  static INGOT_FUNCTION float approx(float x) { return exact(x); }
+  static INGOT_FUNCTION float approx(float x) {
+    return exact(x);
+  }
 #endif
 };
 
@@ -209,9 +211,13 @@ struct quick_gelu {
     return x * detail::sigmoid_of(T(1.702) * x);
   }
 #if defined(__CUDA_ARCH__)
-  static INGOT_FUNCTION float approx(float x) { return detail::gated_by_tanh(x, 0.851f * x); }
+  static INGOT_FUNCTION float approx(float x) {
+    return detail::gated_by_tanh(x, 0.851f * x);
+  }
 #else
-  static INGOT_FUNCTION float approx(float x) { return x * detail::sigmoid_approx(1.702f * x); }
+  static INGOT_FUNCTION float approx(float x) {
+    return x * detail::sigmoid_approx(1.702f * x);
+  }
 #endif
 };
 
@@ -222,9 +228,13 @@ struct silu {
     return x * detail::sigmoid_of(x);
   }
 #if defined(__CUDA_ARCH__)
-  static INGOT_FUNCTION float approx(float x) { return detail::gated_by_tanh(x, 0.5f * x); }
+  static INGOT_FUNCTION float approx(float x) {
+    return detail::gated_by_tanh(x, 0.5f * x);
+  }
 #else
-  static INGOT_FUNCTION float approx(float x) { return x * detail::sigmoid_approx(x); }
+  static INGOT_FUNCTION float approx(float x) {
+    return x * detail::sigmoid_approx(x);
+  }
 #endif
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// y[tokens, kN] = f(x[tokens, kK] W^T + bias) for few tokens, where reading W is the work: output features are the rows
-// of the instruction and tokens its columns, so that a tile is as narrow as the tokens are few. One tile a block, one
-// warp loads, one or more warpgroups multiply. A cluster either shares the loads of x between blocks of different
-// features, or holds parts of K whose float32 sums go to the block that owns a slice of the features and are added there
-// in order: the same bits every time. Gated: a tile's rows are gate and up in groups of eight.
+// y[tokens, kN] = f(x[tokens, kK] W^T + bias) for few tokens, where reading W is the work: output features
+// are the rows of the instruction and tokens its columns, so that a tile is as narrow as the tokens are few.
+// One tile a block, one warp loads, one or more warpgroups multiply. A cluster either shares the loads of x
+// between blocks of different features, or holds parts of K whose float32 sums go to the block that owns a
+// slice of the features and are added there in order: the same bits every time. Gated: a tile's rows are gate
+// and up in groups of eight.
 #pragma once
 #include "epilogue.cuh"
 #include "linear_args.cuh"
@@ -28,16 +29,19 @@ struct FewArgs {
 };
 
 /// What a kernel is compiled for; Epilogue, kRounds and kGate_first as in gemm_pipeline.cuh.
-template <class Element_, class Epilogue_, bool kRounds_, int kN_, int kK_, bool kGated_, bool kGate_first_, bool kBias_,
-          int kFeature_warpgroups, int kK_warpgroups_, int kTokens_, int kStages_, int kShare_, int kSplits_>
+template <class Element_, class Epilogue_, bool kRounds_, int kN_, int kK_, bool kGated_, bool kGate_first_,
+          bool kBias_, int kFeature_warpgroups, int kK_warpgroups_, int kTokens_, int kStages_, int kShare_,
+          int kSplits_>
 struct FewShape {
   using Element = Element_;
   using Epilogue = Epilogue_;
   static constexpr FewTile tile{kFeature_warpgroups, kK_warpgroups_, kTokens_, kStages_, kShare_, kSplits_};
   static constexpr FewLayout shared = layout(tile, kGated_);
-  static constexpr int kN = kN_, kK = kK_, kTokens = kTokens_, kStages = kStages_, kShare = kShare_, kSplits = kSplits_;
+  static constexpr int kN = kN_, kK = kK_, kTokens = kTokens_, kStages = kStages_, kShare = kShare_,
+                       kSplits = kSplits_;
   static constexpr bool kRounds = kRounds_, kGated = kGated_, kGate_first = kGate_first_, kBias = kBias_;
-  static constexpr int kRows = rows(tile), kThreads = sm90::threads(tile), kMultiplying = multiplying_threads(tile);
+  static constexpr int kRows = rows(tile), kThreads = sm90::threads(tile),
+                       kMultiplying = multiplying_threads(tile);
   static constexpr int kOut_rows = kGated ? kRows / 2 : kRows;  // output features of a tile
   static constexpr int kK_blocks = (kK + block_k - 1) / block_k;
   static constexpr int kFeature_tiles = (kN + kOut_rows - 1) / kOut_rows;
@@ -46,7 +50,8 @@ struct FewShape {
   static_assert(kN % 8 == 0 && kK % 8 == 0, "dim and hidden are multiples of 8");
   static_assert(kShare == 1 || kSplits == 1, "a cluster shares x or splits K");
   static_assert(kTokens % 8 == 0 && kTokens <= 256 && kTokens / kShare % 8 == 0, "columns of a tile");
-  static_assert(kK_blocks >= kSplits * kK_warpgroups_ && kStages >= kK_warpgroups_, "every warpgroup has a block of K");
+  static_assert(kK_blocks >= kSplits * kK_warpgroups_ && kStages >= kK_warpgroups_,
+                "every warpgroup has a block of K");
   static_assert(shared.sum_rows % (kGated ? 16 : 8) == 0, "rows of a slice");
   static_assert(shared.total <= shared_limit, "shared memory");
 };
@@ -88,7 +93,8 @@ template <class F>
 INGOT_DEVICE void few_load_w(const FewArgs& args, const FewPosition& p, int stage, int k_block) {
   const u32 to = p.shared + stage * F::shared.stage_bytes;
   if constexpr (F::kGated)
-    load_interleaved_box<false>(to, args.maps.w, few_full<F>(p, stage), k_block * block_k, p.feature_tile * (F::kRows / 16), 0);
+    load_interleaved_box<false>(to, args.maps.w, few_full<F>(p, stage), k_block * block_k,
+                                p.feature_tile * (F::kRows / 16), 0);
   else
     load_box<false>(to, args.maps.w, few_full<F>(p, stage), k_block * block_k, p.feature_tile * F::kRows, 0);
 }
@@ -97,9 +103,9 @@ template <class F>
 INGOT_DEVICE void few_load_x(const FewArgs& args, const FewPosition& p, int stage, int k_block) {
   constexpr int kPart = F::kTokens / F::kShare;
   const int part = F::kShare > 1 ? p.rank * kPart : 0;
-  load_box<(F::kShare > 1)>(p.shared + stage * F::shared.stage_bytes + F::shared.weight_bytes + part * (block_k * 2),
-                            args.maps.x, few_full<F>(p, stage), k_block * block_k, p.token_tile * F::kTokens + part,
-                            u16((1 << F::kShare) - 1));
+  load_box<(F::kShare > 1)>(
+      p.shared + stage * F::shared.stage_bytes + F::shared.weight_bytes + part * (block_k * 2), args.maps.x,
+      few_full<F>(p, stage), k_block * block_k, p.token_tile * F::kTokens + part, u16((1 << F::kShare) - 1));
 }
 
 /// One thread, before anyone waits.
@@ -114,7 +120,8 @@ INGOT_DEVICE void few_init_barriers(const FewPosition& p) {
   if constexpr (F::kSplits > 1)
     barrier_expect(few_summed<F>(p), F::shared.sum_slots * F::shared.sum_rows * F::kTokens * 4);
 }
-/// A warp: weights of the first stages, which go to this block alone and wait for no other kernel; how many stages.
+/// A warp: weights of the first stages, which go to this block alone and wait for no other kernel; how many
+/// stages.
 template <class F>
 INGOT_DEVICE int few_early_weights(const FewArgs& args, const FewPosition& p) {
   const int early = min(min(args.early_weights, F::kStages), p.k_count);
@@ -127,8 +134,8 @@ INGOT_DEVICE int few_early_weights(const FewArgs& args, const FewPosition& p) {
   return early;
 }
 
-/// A warp: keeps the ring full once the kernel before has finished; `early` stages have their weights. All lanes run the
-/// loop, so that it stays in uniform registers.
+/// A warp: keeps the ring full once the kernel before has finished; `early` stages have their weights. All
+/// lanes run the loop, so that it stays in uniform registers.
 template <class F>
 INGOT_DEVICE void few_produce(const FewArgs& args, const FewPosition& p, int early) {
   device::wait_for_previous_kernel();
@@ -161,7 +168,8 @@ INGOT_DEVICE void few_multiply(float (&acc)[F::kTokens / 2], const FewPosition& 
   const u64 w0 = matrix_descriptor(p.shared + feature_warpgroup * (64 * 128));
   const u64 x0 = matrix_descriptor(p.shared + F::shared.weight_bytes);
   u32 release_barrier = few_empty<F>(p, 0);
-  if constexpr (F::kShare > 1) release_barrier = remote_address(release_barrier, u32(thread < F::kShare ? thread : p.rank));
+  if constexpr (F::kShare > 1)
+    release_barrier = remote_address(release_barrier, u32(thread < F::kShare ? thread : p.rank));
   // Stages that are not filled again need not be handed back.
   const auto release = [&](int stage, int i) {
     if (thread >= F::kShare || i + F::kStages >= p.k_count) return;
@@ -179,8 +187,8 @@ INGOT_DEVICE void few_multiply(float (&acc)[F::kTokens / 2], const FewPosition& 
     const u64 offset = u64(stage * (F::shared.stage_bytes >> 4));
 #pragma unroll
     for (int k16 = 0; k16 < 4; ++k16)
-      Wgmma<F::kTokens>::template multiply<typename F::Element>(acc, w0 + offset + k16 * 2, x0 + offset + k16 * 2,
-                                                                (i != k_warpgroup) | (k16 != 0));
+      Wgmma<F::kTokens>::template multiply<typename F::Element>(
+          acc, w0 + offset + k16 * 2, x0 + offset + k16 * 2, (i != k_warpgroup) | (k16 != 0));
     wgmma_commit();
     wgmma_wait<1>();
     if (i != k_warpgroup) release(previous, i - kStride);
@@ -204,10 +212,11 @@ INGOT_DEVICE float few_bias(const FewArgs& args, const FewPosition& p, int row) 
   return feature < F::kN ? F::Element::value(device::load_constant(base + feature)) : 0.f;
 }
 
-/// What follows the linear, on N outputs that share a matrix row's order: `first`, `second` as in the interleaving.
+/// What follows the linear, on N outputs that share a matrix row's order: `first`, `second` as in the
+/// interleaving.
 template <class F, int N>
-INGOT_DEVICE void few_epilogue(const FewArgs& args, i64 row, int column, float (&first)[N], float (&second)[N],
-                               device::Outputs<N, F::kGated>& values) {
+INGOT_DEVICE void few_epilogue(const FewArgs& args, i64 row, int column, float (&first)[N],
+                               float (&second)[N], device::Outputs<N, F::kGated>& values) {
   if constexpr (F::kRounds) {
     device::round_all<typename F::Element>(first);
     if constexpr (F::kGated) device::round_all<typename F::Element>(second);
@@ -224,17 +233,18 @@ INGOT_DEVICE void few_epilogue(const FewArgs& args, i64 row, int column, float (
   F::Epilogue::apply(args.epilogue, {row, column, N}, values);
 }
 
-/// All of K in a warp: finishes its rows in registers, turns them over in shared memory, and all threads store whole rows
-/// of tokens. bias_top, bias_bottom: of rows r and r + 8.
+/// All of K in a warp: finishes its rows in registers, turns them over in shared memory, and all threads
+/// store whole rows of tokens. bias_top, bias_bottom: of rows r and r + 8.
 template <class F>
-INGOT_DEVICE void few_finish_whole(float (&acc)[F::kTokens / 2], const FewArgs& args, const FewPosition& p, int thread,
-                                   float bias_top, float bias_bottom) {
+INGOT_DEVICE void few_finish_whole(float (&acc)[F::kTokens / 2], const FewArgs& args, const FewPosition& p,
+                                   int thread, float bias_top, float bias_bottom) {
   using Element = typename F::Element;
   constexpr int kPitch = F::shared.out_pitch, kPieces = F::kOut_rows / 8;
   const int warp = thread / 32, lane = thread & 31;
   const u32 staging = p.shared + F::shared.output;
   // Lane i gives the address of token i % 8's features: of the warp's first eight rows, or of its second.
-  const u32 to = staging + (lane & 7) * kPitch + warp * (F::kGated ? 16 : 32) + (lane >> 3 & 1) * (F::kGated ? 0 : 16);
+  const u32 to =
+      staging + (lane & 7) * kPitch + warp * (F::kGated ? 16 : 32) + (lane >> 3 & 1) * (F::kGated ? 0 : 16);
   const int column = p.feature_tile * F::kOut_rows + warp * (F::kGated ? 8 : 16) + lane / 4;
 #pragma unroll
   for (int j = 0; j < F::kTokens / 8; ++j) {
@@ -269,7 +279,8 @@ INGOT_DEVICE void few_finish_whole(float (&acc)[F::kTokens / 2], const FewArgs& 
 template <class F>
 INGOT_DEVICE u32 sum_offset(int slot, int row, int token) {
   constexpr int kGroup_rows = F::kGated ? 16 : 8;
-  return u32(slot * F::shared.sum_slot_floats + row * F::shared.sum_pitch + row / kGroup_rows * F::shared.sum_skew + token) *
+  return u32(slot * F::shared.sum_slot_floats + row * F::shared.sum_pitch +
+             row / kGroup_rows * F::shared.sum_skew + token) *
          4;
 }
 
@@ -281,8 +292,10 @@ INGOT_DEVICE void few_send(const float (&acc)[F::kTokens / 2], const FewPosition
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = feature_warpgroup * 64 + (thread >> 5) * 16 + half * 8 + (lane >> 2);
-    const int owner = row / F::shared.sum_rows, slot = (F::kSplits > 1 ? p.rank : 0) * F::tile.k_warpgroups + k_warpgroup;
-    u32 to = p.shared + F::shared.output + sum_offset<F>(slot, row - owner * F::shared.sum_rows, 2 * (lane & 3));
+    const int owner = row / F::shared.sum_rows,
+              slot = (F::kSplits > 1 ? p.rank : 0) * F::tile.k_warpgroups + k_warpgroup;
+    u32 to =
+        p.shared + F::shared.output + sum_offset<F>(slot, row - owner * F::shared.sum_rows, 2 * (lane & 3));
     u32 barrier = few_summed<F>(p);
     if constexpr (F::kSplits > 1) {
       to = remote_address(to, owner);
@@ -298,7 +311,8 @@ INGOT_DEVICE void few_send(const float (&acc)[F::kTokens / 2], const FewPosition
   }
 }
 
-/// Parts of K, all multiplying threads: add the slots in order, finish, store. An item is eight features of one token.
+/// Parts of K, all multiplying threads: add the slots in order, finish, store. An item is eight features of
+/// one token.
 template <class F>
 INGOT_DEVICE void few_finish_sums(const FewArgs& args, const FewPosition& p, int thread) {
   constexpr int kGroup_rows = F::kGated ? 16 : 8, kGroups = F::shared.sum_rows / kGroup_rows;
@@ -315,7 +329,8 @@ INGOT_DEVICE void few_finish_sums(const FewArgs& args, const FewPosition& p, int
       const int row = group * kGroup_rows + r;
       float sum = load_shared(sums + sum_offset<F>(0, row, token));
 #pragma unroll
-      for (int slot = 1; slot < F::shared.sum_slots; ++slot) sum += load_shared(sums + sum_offset<F>(slot, row, token));
+      for (int slot = 1; slot < F::shared.sum_slots; ++slot)
+        sum += load_shared(sums + sum_offset<F>(slot, row, token));
       if constexpr (F::kBias) sum += load_shared(p.shared + F::shared.bias + (slice_row + row) * 4);
       v[r / 8][r % 8] = sum;
     }
@@ -325,7 +340,8 @@ INGOT_DEVICE void few_finish_sums(const FewArgs& args, const FewPosition& p, int
   }
 }
 
-/// The kernel. Grid: kFeature_tiles rounded up to the share, times token tiles, times splits; ranks of a cluster adjacent.
+/// The kernel. Grid: kFeature_tiles rounded up to the share, times token tiles, times splits; ranks of a
+/// cluster adjacent.
 template <class Shape>
 struct Few {
   using Args = FewArgs;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// y[tokens, kN] = f(x[tokens, kK] W^T + bias) for many tokens: persistent blocks, one warp loads (producer), one to
-// three warpgroups multiply (consumers), and the epilogue runs either in the consumers' registers or, for short K, on
-// three warps of its own while the consumers are at the next tile. Gated: W holds two matrices, gate and up, whose
-// rows the tensor map interleaves in groups of eight, so one instruction computes both and a thread ends with gate and
-// up of the same output. Rows, columns and K beyond the tensors are loaded as zeros and not stored.
+// y[tokens, kN] = f(x[tokens, kK] W^T + bias) for many tokens: persistent blocks, one warp loads (producer),
+// one to three warpgroups multiply (consumers), and the epilogue runs either in the consumers' registers or,
+// for short K, on three warps of its own while the consumers are at the next tile. Gated: W holds two
+// matrices, gate and up, whose rows the tensor map interleaves in groups of eight, so one instruction
+// computes both and a thread ends with gate and up of the same output. Rows, columns and K beyond the tensors
+// are loaded as zeros and not stored.
 #pragma once
 #include "epilogue.cuh"
 #include "sm90/gemm_pipeline.cuh"
@@ -12,8 +13,9 @@
 namespace ingot {
 namespace sm90 {
 
-/// The tile's biases in float32, for the consumers to add: two buffers in turn, filled by a warp that is ahead of them.
-/// Column c lies in vector (c / 2) % 4 at 2 (c / 8) + c % 2, so that a thread reads four of its columns at once.
+/// The tile's biases in float32, for the consumers to add: two buffers in turn, filled by a warp that is
+/// ahead of them. Column c lies in vector (c / 2) % 4 at 2 (c / 8) + c % 2, so that a thread reads four of
+/// its columns at once.
 template <class G>
 INGOT_DEVICE u32 bias_vectors(const Position& p, u32 turn) {
   return p.shared + G::shared.bias + turn * G::shared.bias_bytes;
@@ -36,7 +38,8 @@ struct BiasAhead {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int c = lane + 32 * i;
-      if (c < G::kCols) store_shared(vectors + ((c / 2) % 4) * (G::kCols + 16) + (2 * (c / 8) + c % 2) * 4, values[i]);
+      if (c < G::kCols)
+        store_shared(vectors + ((c / 2) % 4) * (G::kCols + 16) + (2 * (c / 8) + c % 2) * 4, values[i]);
     }
   }
 };
@@ -57,7 +60,8 @@ INGOT_DEVICE void bring_biases(const GemmArgs& args, const Position& p, int lane
   }
 }
 
-/// A thread's four sums of one group of eight columns: columns 2q and 2q + 1 (q = lane % 4) of rows r and r + 8.
+/// A thread's four sums of one group of eight columns: columns 2q and 2q + 1 (q = lane % 4) of rows r and r
+/// + 8.
 struct Quad {
   float v[4];
 };
@@ -74,11 +78,11 @@ INGOT_DEVICE Quad biased(const Quad& q, float low, float high) {
   return {{q.v[0] + low, q.v[1] + high, q.v[2] + low, q.v[3] + high}};
 }
 
-/// What follows the linear, on two neighbouring outputs of a row: packed as they are stored. first, second: of the matrix
-/// that comes first in the interleaving, and of the other.
+/// What follows the linear, on two neighbouring outputs of a row: packed as they are stored. first, second:
+/// of the matrix that comes first in the interleaving, and of the other.
 template <class G>
-INGOT_DEVICE u32 finished(const EpilogueArgs& args, int row, int column, float first0, float first1, float second0,
-                          float second1) {
+INGOT_DEVICE u32 finished(const EpilogueArgs& args, int row, int column, float first0, float first1,
+                          float second0, float second1) {
   device::Outputs<2, G::kGated> values;
   if constexpr (G::kGated) {
     values.gate[0] = G::kGate_first ? first0 : second0;
@@ -95,8 +99,8 @@ INGOT_DEVICE u32 finished(const EpilogueArgs& args, int row, int column, float f
 
 /// The same from float32 sums, which are rounded first where the linear's result would have been stored.
 template <class G>
-INGOT_DEVICE u32 finished_sums(const EpilogueArgs& args, int row, int column, float first0, float first1, float second0,
-                               float second1) {
+INGOT_DEVICE u32 finished_sums(const EpilogueArgs& args, int row, int column, float first0, float first1,
+                               float second0, float second1) {
   if constexpr (G::kRounds) {
     float sums[4] = {first0, first1, second0, second1};
     device::round_all<typename G::Element>(sums);
@@ -106,18 +110,20 @@ INGOT_DEVICE u32 finished_sums(const EpilogueArgs& args, int row, int column, fl
   }
 }
 
-/// Byte offset of 16-byte piece `piece` of row `row` in a box of `pitch` bytes a row, in the swizzle of that width
-/// (pitch 96 has none).
+/// Byte offset of 16-byte piece `piece` of row `row` in a box of `pitch` bytes a row, in the swizzle of that
+/// width (pitch 96 has none).
 INGOT_DEVICE u32 swizzled(int row, int piece, int pitch) {
-  const int turn = pitch == 128 ? row & 7 : (pitch == 64 ? (row >> 1) & 3 : (pitch == 32 ? (row >> 2) & 1 : 0));
+  const int turn =
+      pitch == 128 ? row & 7 : (pitch == 64 ? (row >> 1) & 3 : (pitch == 32 ? (row >> 2) & 1 : 0));
   return u32(row * pitch + ((piece ^ turn) << 4));
 }
 
-/// A warp: bias and what follows, of a unit of 16 rows and 64 columns, to its staging. sums(j): the subtile's column group
-/// j. Biases are loaded and results kept for a whole unit where registers allow, so that the arithmetic overlaps.
+/// A warp: bias and what follows, of a unit of 16 rows and 64 columns, to its staging. sums(j): the subtile's
+/// column group j. Biases are loaded and results kept for a whole unit where registers allow, so that the
+/// arithmetic overlaps.
 template <class G, class Sums>
-INGOT_DEVICE void stage_unit(const Sums& sums, const GemmArgs& args, u32 biases, u32 staging, int unit, int row,
-                             int out_col, int lane) {
+INGOT_DEVICE void stage_unit(const Sums& sums, const GemmArgs& args, u32 biases, u32 staging, int unit,
+                             int row, int out_col, int lane) {
   constexpr int kTail = G::kTail_cols, kBatch = G::kTight ? 1 : (G::kGated ? 2 : 4);
   const int matrix_row = (lane & 7) + ((lane >> 3) & 1) * 8, matrix_piece = lane >> 4;
   const u32 bias_vector = biases + (lane & 3) * (G::kCols + 16);
@@ -140,37 +146,42 @@ INGOT_DEVICE void stage_unit(const Sums& sums, const GemmArgs& args, u32 biases,
       if (2 * (first + q) >= groups) break;
 #pragma unroll
       for (int g = 0; g < 2; ++g) {
-        const int i = unit * 8 + 2 * (first + q) + g, column = out_col + i * 8 + 2 * (lane & 3), top = row + lane / 4;
+        const int i = unit * 8 + 2 * (first + q) + g, column = out_col + i * 8 + 2 * (lane & 3),
+                  top = row + lane / 4;
         if constexpr (G::kGated) {
           const float(&b)[4] = bias[2 * q + g];
           const Quad one = biased<G>(sums(2 * i), b[0], b[1]), two = biased<G>(sums(2 * i + 1), b[2], b[3]);
-          packed[q][2 * g] = finished_sums<G>(args.epilogue, top, column, one.v[0], one.v[1], two.v[0], two.v[1]);
-          packed[q][2 * g + 1] = finished_sums<G>(args.epilogue, top + 8, column, one.v[2], one.v[3], two.v[2], two.v[3]);
+          packed[q][2 * g] =
+              finished_sums<G>(args.epilogue, top, column, one.v[0], one.v[1], two.v[0], two.v[1]);
+          packed[q][2 * g + 1] =
+              finished_sums<G>(args.epilogue, top + 8, column, one.v[2], one.v[3], two.v[2], two.v[3]);
         } else {
           const Quad one = biased<G>(sums(i), bias[q][2 * g], bias[q][2 * g + 1]);
           packed[q][2 * g] = finished_sums<G>(args.epilogue, top, column, one.v[0], one.v[1], 0.f, 0.f);
-          packed[q][2 * g + 1] = finished_sums<G>(args.epilogue, top + 8, column, one.v[2], one.v[3], 0.f, 0.f);
+          packed[q][2 * g + 1] =
+              finished_sums<G>(args.epilogue, top + 8, column, one.v[2], one.v[3], 0.f, 0.f);
         }
       }
     }
 #pragma unroll
     for (int q = 0; q < kBatch; ++q)
       if (2 * (first + q) < groups)
-        store_matrices(staging + swizzled(matrix_row, 2 * (first + q) + matrix_piece, pitch), packed[q][0], packed[q][1],
-                       packed[q][2], packed[q][3]);
+        store_matrices(staging + swizzled(matrix_row, 2 * (first + q) + matrix_piece, pitch), packed[q][0],
+                       packed[q][1], packed[q][2], packed[q][3]);
   }
 }
 /// One thread: a staged unit to memory; belongs to the open group of stores.
 template <class G>
 INGOT_DEVICE void store_unit(const GemmArgs& args, u32 staging, int unit, int row, int out_col) {
-  store_box(G::kTail_cols != 0 && unit == G::kUnits - 1 ? args.maps.y_tail : args.maps.y, staging, out_col + unit * 64, row);
+  store_box(G::kTail_cols != 0 && unit == G::kUnits - 1 ? args.maps.y_tail : args.maps.y, staging,
+            out_col + unit * 64, row);
 }
 
-/// A warp: all units of its rows, through `kBuffers` units of staging: one fence and one group of stores for each filling,
-/// since the fence waits for all that was written.
+/// A warp: all units of its rows, through `kBuffers` units of staging: one fence and one group of stores for
+/// each filling, since the fence waits for all that was written.
 template <class G, int kBuffers>
-INGOT_DEVICE void finish_rows(const Accumulators<G>& acc, const GemmArgs& args, u32 biases, u32 staging, int row,
-                              int out_col, int lane) {
+INGOT_DEVICE void finish_rows(const Accumulators<G>& acc, const GemmArgs& args, u32 biases, u32 staging,
+                              int row, int out_col, int lane) {
   constexpr int kAll = G::tile.subtiles * G::kUnits;
 #pragma unroll
   for (int first = 0; first < kAll; first += kBuffers) {
@@ -180,8 +191,8 @@ INGOT_DEVICE void finish_rows(const Accumulators<G>& acc, const GemmArgs& args, 
     for (int i = 0; i < kBuffers; ++i) {
       const int at = first + i, m = at / G::kUnits;
       if (at >= kAll) break;
-      stage_unit<G>([&](int j) { return group_of<G>(acc, m, j); }, args, biases, staging + i * unit_bytes, at % G::kUnits,
-                    row + m * 64, out_col, lane);
+      stage_unit<G>([&](int j) { return group_of<G>(acc, m, j); }, args, biases, staging + i * unit_bytes,
+                    at % G::kUnits, row + m * 64, out_col, lane);
     }
     fence_shared_to_async();
     __syncwarp();
@@ -189,17 +200,19 @@ INGOT_DEVICE void finish_rows(const Accumulators<G>& acc, const GemmArgs& args, 
 #pragma unroll
       for (int i = 0; i < kBuffers; ++i)
         if (first + i < kAll)
-          store_unit<G>(args, staging + i * unit_bytes, (first + i) % G::kUnits, row + (first + i) / G::kUnits * 64, out_col);
+          store_unit<G>(args, staging + i * unit_bytes, (first + i) % G::kUnits,
+                        row + (first + i) / G::kUnits * 64, out_col);
       stores_commit();
     }
   }
 }
 
-/// The sums of a split tile. Its pieces, 64 rows by 64 output columns, belong to the splits in turn; every warp sends what
-/// others own and adds what it gets to its own, in the order of the splits.
+/// The sums of a split tile. Its pieces, 64 rows by 64 output columns, belong to the splits in turn; every
+/// warp sends what others own and adds what it gets to its own, in the order of the splits.
 template <class G>
 struct Exchange {
-  static constexpr int kPieces = G::tile.consumers * G::tile.subtiles * G::kUnits, kOwned = kPieces / G::kSplits;
+  static constexpr int kPieces = G::tile.consumers * G::tile.subtiles * G::kUnits,
+                       kOwned = kPieces / G::kSplits;
   static constexpr int kGroups = G::kGated ? 16 : 8;  // column groups of a piece, 16 bytes a thread each
   static_assert(kPieces % G::kSplits == 0, "every split finishes as many pieces");
 
@@ -208,7 +221,8 @@ struct Exchange {
   /// Bytes that the other splits send to split `split`.
   static INGOT_DEVICE u32 arriving_bytes(int split) {
     int count = 0;
-    for (int piece = split * kOwned; piece < (split + 1) * kOwned; ++piece) count += groups(piece % G::kUnits);
+    for (int piece = split * kOwned; piece < (split + 1) * kOwned; ++piece)
+      count += groups(piece % G::kUnits);
     return u32(count * 2048 * (G::kSplits - 1));
   }
   static INGOT_DEVICE int owner(int piece) { return piece / kOwned; }
@@ -223,7 +237,8 @@ struct Exchange {
   static INGOT_DEVICE void send(const Accumulators<G>& acc, const Position& p, int consumer, int thread) {
 #pragma unroll
     for (int at = 0; at < G::tile.subtiles * G::kUnits; ++at) {
-      const int m = at / G::kUnits, unit = at % G::kUnits, piece = consumer * (G::tile.subtiles * G::kUnits) + at;
+      const int m = at / G::kUnits, unit = at % G::kUnits,
+                piece = consumer * (G::tile.subtiles * G::kUnits) + at;
       if (owner(piece) == p.split) continue;
       const u32 rank = rank_of<G>(p.rank_row, p.rank_col, owner(piece));
       const u32 to = remote_address(place(p, piece, p.split, thread), rank);
@@ -237,7 +252,8 @@ struct Exchange {
     }
   }
   /// Column group j of subtile m, which lies in `piece`.
-  static INGOT_DEVICE Quad sum(const Accumulators<G>& acc, const Position& p, int m, int j, int piece, int thread) {
+  static INGOT_DEVICE Quad sum(const Accumulators<G>& acc, const Position& p, int m, int j, int piece,
+                               int thread) {
     Quad total{};
 #pragma unroll
     for (int s = 0; s < G::kSplits; ++s) {
@@ -250,9 +266,9 @@ struct Exchange {
   }
 };
 
-/// A warp of a consumer: rounds its part of the linear layer's result and leaves it to the epilogue warps, 64 columns
-/// (8 KB a warpgroup) behind one another, rows of 128 bytes in the 128-byte swizzle. Gated: every other block of columns
-/// has gate and up exchanged, so that the readers of a gate meet no bank twice.
+/// A warp of a consumer: rounds its part of the linear layer's result and leaves it to the epilogue warps, 64
+/// columns (8 KB a warpgroup) behind one another, rows of 128 bytes in the 128-byte swizzle. Gated: every
+/// other block of columns has gate and up exchanged, so that the readers of a gate meet no bank twice.
 template <class G>
 INGOT_DEVICE void dump_tile(const Accumulators<G>& acc, u32 biases, u32 dump, int warp, int lane) {
   using Element = typename G::Element;
@@ -286,8 +302,8 @@ template <class G>
 INGOT_DEVICE u32 unit_of_dump(u32 dump, int unit) {
   return dump + (G::kGated ? 2 : 1) * (unit / 4) * 8192 + unit % 4 * unit_bytes;
 }
-/// A unit of 16 rows and 64 output columns of a dumped tile: what follows the linear, in place. `dump`: the warpgroup's
-/// part of the dump; row, out_col: of its first element.
+/// A unit of 16 rows and 64 output columns of a dumped tile: what follows the linear, in place. `dump`: the
+/// warpgroup's part of the dump; row, out_col: of its first element.
 template <class G>
 INGOT_DEVICE void finish_unit(const GemmArgs& args, u32 dump, int unit, int out_col, int row, int lane) {
   using Element = typename G::Element;
@@ -298,7 +314,8 @@ INGOT_DEVICE void finish_unit(const GemmArgs& args, u32 dump, int unit, int out_
   for (int k = 0; k < 4; ++k) {
     const int r = (lane >> 3) + 4 * k;
     if constexpr (G::kGated) {
-      // Output piece p comes from pieces 2p and 2p + 1 of the two blocks seen as one row; exchanged in the second block.
+      // Output piece p comes from pieces 2p and 2p + 1 of the two blocks seen as one row; exchanged in the
+      // second block.
       const int half = piece >> 2, at = (piece & 3) * 2;
       load_shared(out + half * 8192 + swizzled(r, at ^ half, 128), first[k]);
       load_shared(out + half * 8192 + swizzled(r, (at + 1) ^ half, 128), second[k]);
@@ -316,14 +333,16 @@ INGOT_DEVICE void finish_unit(const GemmArgs& args, u32 dump, int unit, int out_
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
       const u32 a = first[k][q], b = G::kGated ? second[k][q] : 0;
-      first[k][q] = finished<G>(args.epilogue, row + row_group * 16 + r, column + 2 * q, low(a), high(a), low(b), high(b));
+      first[k][q] = finished<G>(args.epilogue, row + row_group * 16 + r, column + 2 * q, low(a), high(a),
+                                low(b), high(b));
     }
     store_shared(out + swizzled(r, piece, 128), first[k]);
   }
 }
 
-/// Warps 1 to 3 of the producer's warpgroup: finish the dumped tiles, the two consumers' halves in turn. A half is handed
-/// back once its stores have been read: at once if the next half is not there yet, else under its first unit.
+/// Warps 1 to 3 of the producer's warpgroup: finish the dumped tiles, the two consumers' halves in turn. A
+/// half is handed back once its stores have been read: at once if the next half is not there yet, else under
+/// its first unit.
 template <class G>
 INGOT_DEVICE void epilogue(const GemmArgs& args, const Position& p, int epilogue_warp, int lane) {
   constexpr int kUnits = G::kUnits * 4, kHalf_bytes = 64 * G::kCols * 2;
@@ -335,8 +354,8 @@ INGOT_DEVICE void epilogue(const GemmArgs& args, const Position& p, int epilogue
     }
     pending = -1;
   };
-  // The first of these warps also brings the biases, a tile ahead: the buffer it writes was read before the tile at hand
-  // was dumped.
+  // The first of these warps also brings the biases, a tile ahead: the buffer it writes was read before the
+  // tile at hand was dumped.
   const bool brings_biases = G::kBias && epilogue_warp == 0;
   BiasAhead<G> bias;
   const auto give_bias = [&](u32 turn) {
@@ -371,7 +390,8 @@ INGOT_DEVICE void epilogue(const GemmArgs& args, const Position& p, int epilogue
       __syncwarp();
       if (elect_one()) {
         for (int unit = first; unit < kUnits; unit += 3)
-          store_box(args.maps.y, unit_of_dump<G>(dump, unit), work.out_col + unit / 4 * 64, work.row + half * 64 + unit % 4 * 16);
+          store_box(args.maps.y, unit_of_dump<G>(dump, unit), work.out_col + unit / 4 * 64,
+                    work.row + half * 64 + unit % 4 * 16);
         stores_commit();
       }
       pending = half;
@@ -383,8 +403,8 @@ INGOT_DEVICE void epilogue(const GemmArgs& args, const Position& p, int epilogue
 
 /// A warp of a split tile: the pieces that its block owns.
 template <class G>
-INGOT_DEVICE void finish_pieces(const Accumulators<G>& acc, const Position& p, const GemmArgs& args, u32 biases,
-                                int consumer, int row, int out_col, int thread) {
+INGOT_DEVICE void finish_pieces(const Accumulators<G>& acc, const Position& p, const GemmArgs& args,
+                                u32 biases, int consumer, int row, int out_col, int thread) {
   constexpr int kAll = G::tile.subtiles * G::kUnits;
   const int warp = thread / 32, lane = thread & 31;
 #pragma unroll
@@ -399,8 +419,8 @@ INGOT_DEVICE void finish_pieces(const Accumulators<G>& acc, const Position& p, c
   if (elect_one()) {
     for (int at = 0; at < kAll; ++at)
       if (Exchange<G>::owner(consumer * kAll + at) == p.split)
-        store_unit<G>(args, Exchange<G>::staging(p, consumer * kAll + at, warp), at % G::kUnits, row + at / G::kUnits * 64,
-                      out_col);
+        store_unit<G>(args, Exchange<G>::staging(p, consumer * kAll + at, warp), at % G::kUnits,
+                      row + at / G::kUnits * 64, out_col);
     stores_commit();
   }
 }
@@ -423,12 +443,15 @@ INGOT_DEVICE void consume(const GemmArgs& args, const Position& p, int consumer)
   for (int index = p.cluster, count = work_count<G>(args); index < count; index += p.clusters) {
     Accumulators<G> acc;
     multiply<G>(acc, cursor, k_block_count<G>(p), p, consumer, index == p.cluster, releases);
-    asm volatile("" : "+r"(index));  // where the tile lies is computed now: no registers for it beside the accumulators
+    asm volatile(
+        ""
+        : "+r"(index));  // where the tile lies is computed now: no registers for it beside the accumulators
     const u32 biases = bias_vectors<G>(p, turn);
     const bool last = index + p.clusters >= count;
     if constexpr (G::kBias) barrier_wait(bias_ready_barrier<G>(p, turn), phase);
     if (G::tile.epilogue_warps && !last) {
-      // One dump buffer a consumer: its phase changes with every tile, that of the bias buffers with every other.
+      // One dump buffer a consumer: its phase changes with every tile, that of the bias buffers with every
+      // other.
       if constexpr (G::tile.epilogue_warps) {
         barrier_wait(drained_barrier<G>(p, consumer), turn ^ 1);
         dump_tile<G>(acc, biases, p.shared + G::shared.output + consumer * (64 * G::kCols * 2), warp, lane);
@@ -444,21 +467,24 @@ INGOT_DEVICE void consume(const GemmArgs& args, const Position& p, int consumer)
         barrier_wait(sums_barrier<G>(p), 0);
         finish_pieces<G>(acc, p, args, biases, consumer, warp_row, work.out_col, thread);
       } else {
-        // Nothing is loaded under a block's last tile: once all warpgroups are through, the ring is staging for all.
+        // Nothing is loaded under a block's last tile: once all warpgroups are through, the ring is staging
+        // for all.
         constexpr int kUnits = kSubtiles * G::kUnits, kBuffers = G::shared.buffers;
-        constexpr bool kRing_holds_all = kUnits * unit_bytes * 4 * G::tile.consumers <= G::kStages * G::shared.stage_bytes;
+        constexpr bool kRing_holds_all =
+            kUnits * unit_bytes * 4 * G::tile.consumers <= G::kStages * G::shared.stage_bytes;
         static_assert(kRing_holds_all || !G::tile.epilogue_warps, "staging of the last tile");
         const int warp_of_all = consumer * 4 + warp;
         if constexpr (kBuffers < kUnits && kRing_holds_all) {
           if (last) {
             named_barrier_sync(3, 128 * G::tile.consumers);
-            finish_rows<G, kUnits>(acc, args, biases, p.shared + warp_of_all * (kUnits * unit_bytes), warp_row, work.out_col,
-                                   lane);
+            finish_rows<G, kUnits>(acc, args, biases, p.shared + warp_of_all * (kUnits * unit_bytes),
+                                   warp_row, work.out_col, lane);
           }
         }
         if constexpr (kBuffers > 0)
           if (kBuffers >= kUnits || !kRing_holds_all || !last)
-            finish_rows<G, kBuffers>(acc, args, biases, p.shared + G::shared.output + warp_of_all * (kBuffers * unit_bytes),
+            finish_rows<G, kBuffers>(acc, args, biases,
+                                     p.shared + G::shared.output + warp_of_all * (kBuffers * unit_bytes),
                                      warp_row, work.out_col, lane);
       }
       if constexpr (G::kBias && !G::tile.epilogue_warps) {
@@ -472,8 +498,8 @@ INGOT_DEVICE void consume(const GemmArgs& args, const Position& p, int consumer)
   if (elect_one()) stores_wait_read<0>();
 }
 
-/// The kernel. Grid: a multiple of the cluster's blocks; split: a cluster for each tile, else at most what the device
-/// holds at once.
+/// The kernel. Grid: a multiple of the cluster's blocks; split: a cluster for each tile, else at most what
+/// the device holds at once.
 template <class Shape>
 struct Gemm {
   using Args = GemmArgs;
@@ -482,7 +508,8 @@ struct Gemm {
   static INGOT_DEVICE void run(const GemmArgs& args) {
     using G = Shape;
     extern __shared__ __align__(1024) unsigned char ingot_gemm_shared[];
-    const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0), warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
+    const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0),
+              warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
     const int lane = threadIdx.x & 31;
     const Position p = position_of_block<G>(ingot_gemm_shared);
     if (warp == 0 && elect_one()) {

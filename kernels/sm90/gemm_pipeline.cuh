@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The multiplying half of gemm.cuh: what a kernel is compiled for, the walk over the tiles, the ring of stages, and the
-// roles of producer and consumer up to the accumulators.
+// The multiplying half of gemm.cuh: what a kernel is compiled for, the walk over the tiles, the ring of
+// stages, and the roles of producer and consumer up to the accumulators.
 #pragma once
 #include "linear_args.cuh"
 #include "sm90/layout.cuh"
@@ -12,9 +12,9 @@ namespace ingot {
 namespace sm90 {
 
 struct GemmMaps {
-  TensorMap x;       // {kK, tokens}, box {64, rows / cluster_cols}
-  TensorMap w;       // {kK, kN}, box {64, cols / cluster_rows}; gated: {kK, 8, 2, kN / 8}, box {64, 8, 2, ...}
-  TensorMap y;       // {kN, tokens}, box {64, 16}, 128-byte swizzle
+  TensorMap x;  // {kK, tokens}, box {64, rows / cluster_cols}
+  TensorMap w;  // {kK, kN}, box {64, cols / cluster_rows}; gated: {kK, 8, 2, kN / 8}, box {64, 8, 2, ...}
+  TensorMap y;  // {kN, tokens}, box {64, 16}, 128-byte swizzle
   TensorMap y_tail;  // the same with box {tail columns, 16}, where the tile's width is no multiple of 64
 };
 
@@ -26,18 +26,19 @@ struct GemmArgs {
   int early_weights;  // stages that get their weights before the kernel before has finished
 };
 
-/// What a kernel is compiled for. Epilogue: the steps after the linear, on its rounded result where Rounds, else on the
-/// float32 sums. kGate_first: the gate's rows come before up's in the interleaving.
-template <class Element_, class Epilogue_, bool kRounds_, int kN_, int kK_, bool kGated_, bool kGate_first_, bool kBias_,
-          int kConsumers, int kSubtiles, int kCols_, int kStages_, int kCluster_rows, int kCluster_cols, int kSplits_,
-          bool kEpilogue_warps, int kLag_>
+/// What a kernel is compiled for. Epilogue: the steps after the linear, on its rounded result where Rounds,
+/// else on the float32 sums. kGate_first: the gate's rows come before up's in the interleaving.
+template <class Element_, class Epilogue_, bool kRounds_, int kN_, int kK_, bool kGated_, bool kGate_first_,
+          bool kBias_, int kConsumers, int kSubtiles, int kCols_, int kStages_, int kCluster_rows,
+          int kCluster_cols, int kSplits_, bool kEpilogue_warps, int kLag_>
 struct GemmShape {
   using Element = Element_;
   using Epilogue = Epilogue_;
   static constexpr GemmTile tile{kConsumers,    kSubtiles, kCols_,          kStages_, kCluster_rows,
                                  kCluster_cols, kSplits_,  kEpilogue_warps, kLag_};
   static constexpr GemmLayout shared = layout(tile, kGated_);
-  static constexpr int kN = kN_, kK = kK_, kCols = kCols_, kRows = rows(tile), kStages = kStages_, kSplits = kSplits_;
+  static constexpr int kN = kN_, kK = kK_, kCols = kCols_, kRows = rows(tile), kStages = kStages_,
+                       kSplits = kSplits_;
   static constexpr bool kRounds = kRounds_, kGated = kGated_, kGate_first = kGate_first_, kBias = kBias_;
   static constexpr int kThreads = sm90::threads(tile);
   static constexpr int kOut_cols = kGated ? kCols / 2 : kCols;
@@ -45,7 +46,8 @@ struct GemmShape {
   static constexpr int kCol_tiles = (kN + kOut_cols * kCluster_cols - 1) / (kOut_cols * kCluster_cols);
   static constexpr int kBlocks = blocks_in_cluster(tile);
   static constexpr int kSharers = kCluster_rows * kCluster_cols;  // blocks of one part of K
-  // Blocks that take part of what a block loads, itself among them: those hand a stage back before it is refilled.
+  // Blocks that take part of what a block loads, itself among them: those hand a stage back before it is
+  // refilled.
   static constexpr int kReaders = kCluster_rows + kCluster_cols - 1;
   // A 512-thread kernel cannot hold the operands of one wide instruction: two of half the width.
   static constexpr int kHalves = kConsumers > 2 && kCols > 128 ? 2 : 1;
@@ -53,18 +55,23 @@ struct GemmShape {
   static constexpr int kAccumulators = kInstruction_cols / 2;
   // Registers a thread, by role; the sum over the warpgroups is what the launch bounds give out.
   static constexpr bool kWide = kSubtiles * kCols > 320;
-  static constexpr int kConsumer_registers = kConsumers > 2 ? (kCols > 240 ? 160 : 152) : (kEpilogue_warps ? 192 : (kWide ? 232 : 216));
-  static constexpr int kProducer_registers = kConsumers > 2 ? (kCols > 240 ? 32 : 56) : (kEpilogue_warps ? 120 : (kWide ? 40 : 72));
+  static constexpr int kConsumer_registers = kConsumers > 2 ? (kCols > 240 ? 160 : 152)
+                                                            : (kEpilogue_warps ? 192 : (kWide ? 232 : 216));
+  static constexpr int kProducer_registers = kConsumers > 2 ? (kCols > 240 ? 32 : 56)
+                                                            : (kEpilogue_warps ? 120 : (kWide ? 40 : 72));
   // Little room beside the accumulators: the C library's activations are long.
   static constexpr bool kTight = kConsumers > 2 || kWide || !Element::approximate_activation;
   static constexpr int kUnits = (kOut_cols + 63) / 64, kTail_cols = kOut_cols % 64;
 
   static_assert(kN % 8 == 0 && kK % 8 == 0, "dim and hidden are multiples of 8");
-  static_assert(shared.total <= shared_limit && (kEpilogue_warps || kSplits > 1 || shared.buffers > 0), "shared memory");
-  static_assert(kRows / kCluster_cols % 8 == 0 && kCols / kCluster_rows % (kGated ? 16 : 8) == 0, "shares of a load");
+  static_assert(shared.total <= shared_limit && (kEpilogue_warps || kSplits > 1 || shared.buffers > 0),
+                "shared memory");
+  static_assert(kRows / kCluster_cols % 8 == 0 && kCols / kCluster_rows % (kGated ? 16 : 8) == 0,
+                "shares of a load");
   static_assert(kK_blocks / kSplits > kLag_, "every split has a block of K, and more than the lag");
   static_assert(kOut_cols % 16 == 0, "stores are 16 columns wide");
-  static_assert(!kEpilogue_warps || (kConsumers == 2 && kSubtiles == 1 && kSplits == 1 && kOut_cols % 64 == 0 && kRounds),
+  static_assert(!kEpilogue_warps ||
+                    (kConsumers == 2 && kSubtiles == 1 && kSplits == 1 && kOut_cols % 64 == 0 && kRounds),
                 "epilogue warps take a tile of 128 rows in 16 bits");
 };
 
@@ -137,8 +144,8 @@ struct Cursor {
   }
 };
 
-// Barriers: a stage filled, a stage read; the tile in 16 bits written by a consumer, and read by the epilogue warps; a
-// bias buffer written, and read.
+// Barriers: a stage filled, a stage read; the tile in 16 bits written by a consumer, and read by the epilogue
+// warps; a bias buffer written, and read.
 template <class G>
 INGOT_DEVICE u32 full_barrier(const Position& p, int stage) {
   return p.shared + G::shared.barriers + 8 * stage;
@@ -196,8 +203,9 @@ INGOT_DEVICE void load_x(const GemmArgs& args, const Position& p, int stage, int
   u16 mask = 0;
 #pragma unroll
   for (int j = 0; j < kSides; ++j) mask |= u16(1u << rank_of<G>(p.rank_row, j, p.split));
-  load_box<(kSides > 1)>(p.shared + stage * G::shared.stage_bytes + p.rank_col * (G::shared.x_bytes / kSides), args.maps.x,
-                         full_barrier<G>(p, stage), k_block * block_k, row + p.rank_col * (G::kRows / kSides), mask);
+  load_box<(kSides > 1)>(p.shared + stage * G::shared.stage_bytes + p.rank_col * (G::shared.x_bytes / kSides),
+                         args.maps.x, full_barrier<G>(p, stage), k_block * block_k,
+                         row + p.rank_col * (G::kRows / kSides), mask);
 }
 /// This block's share of a stage's rows of W, to every block of its column of the cluster.
 template <class G>
@@ -206,16 +214,19 @@ INGOT_DEVICE void load_w(const GemmArgs& args, const Position& p, int stage, int
   u16 mask = 0;
 #pragma unroll
   for (int i = 0; i < kSides; ++i) mask |= u16(1u << rank_of<G>(i, p.rank_col, p.split));
-  const u32 to = p.shared + stage * G::shared.stage_bytes + G::shared.x_bytes + p.rank_row * (kPart * block_k * 2);
+  const u32 to =
+      p.shared + stage * G::shared.stage_bytes + G::shared.x_bytes + p.rank_row * (kPart * block_k * 2);
   if constexpr (G::kGated)
     load_interleaved_box<(kSides > 1)>(to, args.maps.w, full_barrier<G>(p, stage), k_block * block_k,
                                        out_col / 8 + p.rank_row * (kPart / 16), mask);
   else
-    load_box<(kSides > 1)>(to, args.maps.w, full_barrier<G>(p, stage), k_block * block_k, out_col + p.rank_row * kPart, mask);
+    load_box<(kSides > 1)>(to, args.maps.w, full_barrier<G>(p, stage), k_block * block_k,
+                           out_col + p.rank_row * kPart, mask);
 }
 
-/// A warp: keeps the ring full. The weights of the first stages wait for no other kernel. All lanes run the loop, so that
-/// it stays in uniform registers: the time from a stage's release to its loads is on the critical path.
+/// A warp: keeps the ring full. The weights of the first stages wait for no other kernel. All lanes run the
+/// loop, so that it stays in uniform registers: the time from a stage's release to its loads is on the
+/// critical path.
 template <class G>
 INGOT_DEVICE void produce(const GemmArgs& args, const Position& p) {
   Cursor<G::kStages> cursor;
@@ -253,8 +264,8 @@ INGOT_DEVICE void produce(const GemmArgs& args, const Position& p) {
 template <class G>
 using Accumulators = float[G::tile.subtiles][G::kHalves][G::kAccumulators];
 
-/// Which block each of a consumer's first threads tells that a stage was read: the blocks of this block's column of the
-/// cluster, then those of its row.
+/// Which block each of a consumer's first threads tells that a stage was read: the blocks of this block's
+/// column of the cluster, then those of its row.
 struct Releases {
   bool any;
   u32 barrier;  // of stage 0, local or remote
@@ -276,8 +287,8 @@ INGOT_DEVICE Releases releases_of(const Position& p, int thread) {
 
 /// A warpgroup: acc = x W^T over a tile's K blocks; hands every stage back to the blocks that fill it.
 template <class G>
-INGOT_DEVICE void multiply(Accumulators<G>& acc, Cursor<G::kStages>& cursor, int k_blocks, const Position& p, int consumer,
-                           bool first, const Releases& releases) {
+INGOT_DEVICE void multiply(Accumulators<G>& acc, Cursor<G::kStages>& cursor, int k_blocks, const Position& p,
+                           int consumer, bool first, const Releases& releases) {
   const u64 x0 = matrix_descriptor(p.shared + consumer * (G::tile.subtiles * 64 * 128));
   const u64 w0 = matrix_descriptor(p.shared + G::shared.x_bytes);
   const auto release = [&](int stage) {
@@ -303,13 +314,14 @@ INGOT_DEVICE void multiply(Accumulators<G>& acc, Cursor<G::kStages>& cursor, int
 #pragma unroll
         for (int h = 0; h < G::kHalves; ++h)
           Wgmma<G::kInstruction_cols>::template multiply<typename G::Element>(
-              acc[m][h], x0 + offset + k16 * 2 + m * 512, w0 + offset + k16 * 2 + h * (G::kInstruction_cols * 8),
-              (k_block | k16) != 0);
+              acc[m][h], x0 + offset + k16 * 2 + m * 512,
+              w0 + offset + k16 * 2 + h * (G::kInstruction_cols * 8), (k_block | k16) != 0);
     wgmma_commit();
     wgmma_wait<1>();
     if (k_block > 0) release(previous);
     if constexpr (kLag > 0)
-      if (first && k_block == kLag - 1 && consumer < G::tile.consumers - 1) named_barrier_arrive(consumer + 1, 256);
+      if (first && k_block == kLag - 1 && consumer < G::tile.consumers - 1)
+        named_barrier_arrive(consumer + 1, 256);
     previous = cursor.stage;
     cursor.next();
   }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes and shared-memory layouts of the sm_90a kernels as plain constants: the kernels use them, and the host's
-// planner includes this file to size a launch. No device code.
+// Shapes and shared-memory layouts of the sm_90a kernels as plain constants: the kernels use them, and the
+// host's planner includes this file to size a launch. No device code.
 #pragma once
 
 namespace ingot {
 namespace sm90 {
 
-constexpr int block_k = 64;            // elements of K in a stage: 128 bytes, one row of the 128-byte swizzle
-constexpr int shared_limit = 232448;   // bytes a block may use (227 KB)
-constexpr int unit_bytes = 2048;       // a unit of output: 16 rows x 64 columns x 2 bytes
+constexpr int block_k = 64;           // elements of K in a stage: 128 bytes, one row of the 128-byte swizzle
+constexpr int shared_limit = 232448;  // bytes a block may use (227 KB)
+constexpr int unit_bytes = 2048;      // a unit of output: 16 rows x 64 columns x 2 bytes
 
 /// One tile of the persistent kernel (gemm.cuh): tokens are rows.
 struct GemmTile {
@@ -21,16 +21,23 @@ struct GemmTile {
   int cluster_cols;     // blocks of a cluster along outputs: they share the loads of x
   int splits;           // blocks of a cluster that hold different parts of K; their sums are added in order
   bool epilogue_warps;  // activation and stores on their own warps, under the next tile's multiplication
-  int lag;              // K blocks by which each warpgroup trails the one before, so that their epilogues do not coincide
+  int lag;  // K blocks by which each warpgroup trails the one before, so that their epilogues do not coincide
 };
 
-constexpr int rows(const GemmTile& t) { return 64 * t.subtiles * t.consumers; }
-constexpr int blocks_in_cluster(const GemmTile& t) { return t.cluster_rows * t.cluster_cols * t.splits; }
-constexpr int threads(const GemmTile& t) { return 128 * (t.consumers + 1); }
+constexpr int rows(const GemmTile& t) {
+  return 64 * t.subtiles * t.consumers;
+}
+constexpr int blocks_in_cluster(const GemmTile& t) {
+  return t.cluster_rows * t.cluster_cols * t.splits;
+}
+constexpr int threads(const GemmTile& t) {
+  return 128 * (t.consumers + 1);
+}
 
 struct GemmLayout {  // byte offsets in dynamic shared memory
   int stage_bytes, x_bytes;
-  int output, buffers;  // staging: `buffers` units for each multiplying warp; with epilogue warps the tile in 16 bits
+  int output,
+      buffers;  // staging: `buffers` units for each multiplying warp; with epilogue warps the tile in 16 bits
   int piece_bytes, sums_bytes;  // split: float32 sums of a piece, and of all that arrive
   int bias, bias_bytes, barriers, total;
 };
@@ -42,10 +49,12 @@ constexpr GemmLayout layout(const GemmTile& t, bool gated) {
   // Two buffers of four interleaved vectors of float32, 16 bytes apart in the banks.
   l.bias_bytes = 4 * (t.cols + 16);
   const int barrier_bytes = 8 * (2 * t.stages + 2 * t.consumers + 5);
-  const int units = (gated ? t.cols / 2 : t.cols) / 64 + ((gated ? t.cols / 2 : t.cols) % 64 != 0);  // of a row
+  const int units =
+      (gated ? t.cols / 2 : t.cols) / 64 + ((gated ? t.cols / 2 : t.cols) % 64 != 0);  // of a row
   int output_bytes = rows(t) * t.cols * 2;
   if (t.splits > 1) {
-    // Sums from the other splits, and staging, lie over the ring, which is free by then; what is more lies behind it.
+    // Sums from the other splits, and staging, lie over the ring, which is free by then; what is more lies
+    // behind it.
     const int owned = t.consumers * t.subtiles * units / t.splits;  // pieces of 64 rows and 64 output columns
     l.piece_bytes = 64 * (gated ? 128 : 64) * 4;
     l.sums_bytes = owned * (t.splits - 1) * l.piece_bytes;
@@ -70,21 +79,32 @@ struct FewTile {
   int k_warpgroups;        // warpgroups that share a block of weight rows, each taking every n-th block of K
   int tokens;              // accumulator columns, a multiple of 8
   int stages;
-  int share;               // blocks of a cluster that hold different features and share the loads of x
-  int splits;              // blocks of a cluster that hold different parts of K, summed in order; share or splits is 1
+  int share;   // blocks of a cluster that hold different features and share the loads of x
+  int splits;  // blocks of a cluster that hold different parts of K, summed in order; share or splits is 1
 };
 
-constexpr int rows(const FewTile& t) { return 64 * t.feature_warpgroups; }
-constexpr int blocks_in_cluster(const FewTile& t) { return t.share * t.splits; }
-constexpr int multiplying_threads(const FewTile& t) { return 128 * t.feature_warpgroups * t.k_warpgroups; }
-constexpr int threads(const FewTile& t) { return multiplying_threads(t) + 32; }
+constexpr int rows(const FewTile& t) {
+  return 64 * t.feature_warpgroups;
+}
+constexpr int blocks_in_cluster(const FewTile& t) {
+  return t.share * t.splits;
+}
+constexpr int multiplying_threads(const FewTile& t) {
+  return 128 * t.feature_warpgroups * t.k_warpgroups;
+}
+constexpr int threads(const FewTile& t) {
+  return multiplying_threads(t) + 32;
+}
 /// Whether a warp holds all of K of its rows: then it finishes them itself.
-constexpr bool whole_k(const FewTile& t) { return t.splits * t.k_warpgroups == 1; }
+constexpr bool whole_k(const FewTile& t) {
+  return t.splits * t.k_warpgroups == 1;
+}
 
 struct FewLayout {
   int stage_bytes, weight_bytes;
-  int out_pitch;                                                  // whole K: bytes of a token's features in staging
-  int sum_rows, sum_slots, sum_pitch, sum_skew, sum_slot_floats;  // else: the exchange of float32 sums, see few.cuh
+  int out_pitch;  // whole K: bytes of a token's features in staging
+  int sum_rows, sum_slots, sum_pitch, sum_skew,
+      sum_slot_floats;  // else: the exchange of float32 sums, see few.cuh
   int output, bias, barriers, total;
 };
 constexpr FewLayout layout(const FewTile& t, bool gated) {
@@ -100,7 +120,8 @@ constexpr FewLayout layout(const FewTile& t, bool gated) {
   l.sum_skew = groups >= 16 ? 2 : 32 / groups;  // floats between groups: nor do the reads
   l.sum_slot_floats = l.sum_rows * l.sum_pitch + groups * l.sum_skew;
   const int output_bytes = whole_k(t) ? t.tokens * l.out_pitch : l.sum_slots * l.sum_slot_floats * 4;
-  // A block alone may put its output over the ring, which is read by then; other blocks may send theirs at any time.
+  // A block alone may put its output over the ring, which is read by then; other blocks may send theirs at
+  // any time.
   l.output = t.splits > 1 ? ring_bytes : 0;
   l.bias = t.splits > 1 ? ring_bytes + output_bytes : (ring_bytes > output_bytes ? ring_bytes : output_bytes);
   l.barriers = l.bias + rows(t) * 4;

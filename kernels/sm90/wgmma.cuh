@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wgmma.mma_async for every accumulator width: D[64 x n] += A[64 x 16] B[n x 16]^T, both operands in shared memory,
-// K innermost, float32 accumulators (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate"). Thread t of
-// the warpgroup holds, for each group j of eight columns, d[4j], d[4j+1]: row 16 (t / 32) + (t % 32) / 4, columns
-// 8j + 2 (t % 4) and the next; d[4j+2], d[4j+3]: the same columns eight rows below.
+// wgmma.mma_async for every accumulator width: D[64 x n] += A[64 x 16] B[n x 16]^T, both operands in shared
+// memory, K innermost, float32 accumulators (PTX ISA, "Asynchronous Warpgroup Level Matrix
+// Multiply-Accumulate"). Thread t of the warpgroup holds, for each group j of eight columns, d[4j], d[4j+1]:
+// row 16 (t / 32) + (t % 32) / 4, columns 8j + 2 (t % 4) and the next; d[4j+2], d[4j+3]: the same columns
+// eight rows below.
 #pragma once
 #include "numbers.cuh"
 #include "sm90/ptx.cuh"
@@ -86,23 +87,23 @@ template <int kCols>
 struct Wgmma;
 
 // accumulate == 0 ignores what D held.
-#define INGOT_WGMMA(N, R, A, B, P)                                                                                  \
-  template <>                                                                                                       \
-  struct Wgmma<N> {                                                                                                 \
-    template <class Element>                                                                                        \
-    static INGOT_DEVICE void multiply(float (&d)[R], u64 a, u64 b, int accumulate) {                                \
-      if constexpr (is_bf16<Element>) {                                                                             \
-        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N              \
-                     "k16.f32.bf16.bf16 {" INGOT_S##R "}, " A ", " B ", p, 1, 1, 0, 0;\n}"                          \
-                     : INGOT_O##R                                                                                   \
-                     : "l"(a), "l"(b), "r"(accumulate));                                                            \
-      } else {                                                                                                      \
-        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N              \
-                     "k16.f32.f16.f16 {" INGOT_S##R "}, " A ", " B ", p, 1, 1, 0, 0;\n}"                            \
-                     : INGOT_O##R                                                                                   \
-                     : "l"(a), "l"(b), "r"(accumulate));                                                            \
-      }                                                                                                             \
-    }                                                                                                               \
+#define INGOT_WGMMA(N, R, A, B, P)                                                                      \
+  template <>                                                                                           \
+  struct Wgmma<N> {                                                                                     \
+    template <class Element>                                                                            \
+    static INGOT_DEVICE void multiply(float (&d)[R], u64 a, u64 b, int accumulate) {                    \
+      if constexpr (is_bf16<Element>) {                                                                 \
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N \
+                     "k16.f32.bf16.bf16 {" INGOT_S##R "}, " A ", " B ", p, 1, 1, 0, 0;\n}"              \
+                     : INGOT_O##R                                                                       \
+                     : "l"(a), "l"(b), "r"(accumulate));                                                \
+      } else {                                                                                          \
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N \
+                     "k16.f32.f16.f16 {" INGOT_S##R "}, " A ", " B ", p, 1, 1, 0, 0;\n}"                \
+                     : INGOT_O##R                                                                       \
+                     : "l"(a), "l"(b), "r"(accumulate));                                                \
+      }                                                                                                 \
+    }                                                                                                   \
   }
 INGOT_WGMMA(8, 4, "%4", "%5", "%6");
 INGOT_WGMMA(16, 8, "%8", "%9", "%10");
