@@ -149,7 +149,8 @@ class Mender {
       at_ += 2;
       return true;
     }
-    const bool four_digits = at_ + 5 < text_.size() && std::all_of(&text_[at_ + 2], &text_[at_ + 6], is_hex);
+    const std::string_view digits = text_.substr(std::min(at_ + 2, text_.size()), 4);
+    const bool four_digits = digits.size() == 4 && std::all_of(digits.begin(), digits.end(), is_hex);
     const bool escape =
         next == 'u' ? four_digits : next != '\0' && std::string_view("\"\\/bfnrt").find(next) != text_.npos;
     out_.push_back('\\');
