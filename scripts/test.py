@@ -76,7 +76,7 @@ def main():
         counts = test_preset(preset, may_be_empty)
         print(f"== {preset}: {closing_line(counts)}")
         total += counts
-    lint_ok = run("lint", sys.executable, ROOT / "tests" / "lint" / "lint.py")
+    lint_ok = run("lint", sys.executable, ROOT / "tests" / "lint" / "lint.py", "--no-static-analysis")
     total["passed" if lint_ok else "failed"] += 1
     print(closing_line(total))
     return 1 if total["failed"] else 0

@@ -37,9 +37,13 @@ enum class Activation : std::uint8_t {
   INGOT_ACTIVATIONS(INGOT_ENUMERATOR)
 #undef INGOT_ENUMERATOR
 };
-#define INGOT_ONE(name, formula) +1
-inline constexpr std::size_t activation_count = INGOT_ACTIVATIONS(INGOT_ONE);
-#undef INGOT_ONE
+inline constexpr std::size_t activation_count = [] {
+  std::size_t count = 0;
+#define INGOT_COUNT(name, formula) ++count;
+  INGOT_ACTIVATIONS(INGOT_COUNT)
+#undef INGOT_COUNT
+  return count;
+}();
 
 struct ActivationInfo {
   Activation id;

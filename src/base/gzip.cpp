@@ -18,7 +18,7 @@ namespace ingot {
 namespace {
 
 constexpr std::size_t sniff_bytes = 4;
-constexpr std::size_t input_bytes = 128 * 1024;
+constexpr std::size_t input_bytes = std::size_t{128} * 1024;
 
 bool has_gzip_magic(const char* bytes, std::size_t count) {
   return count >= 2 && static_cast<unsigned char>(bytes[0]) == 0x1f &&

@@ -13,7 +13,7 @@ namespace ingot::cpu {
 
 // 16-bit weights become f32 a block at a time, small enough to stay in the second-level cache beside the
 // tile: few enough columns that a row of blocks is read along, enough that the GEMM has work.
-inline constexpr std::int64_t weight_block = 32 * 1024;  // elements
+inline constexpr std::int64_t weight_block = std::int64_t{32} * 1024;  // elements
 inline constexpr std::int64_t weight_block_depth = 512;
 inline constexpr std::int64_t split_grain = 32;  // splits start at whole vectors and cache lines
 

@@ -137,7 +137,7 @@ class Computation {
     for (auto& variances : variance_) variances.resize(hidden_[exact].size());
     // Tasks run on threads that have nowhere to throw to: they allocate nothing.
     longest_ = std::max(mlp.dim, mlp.hidden);
-    weight_rows_.resize(static_cast<std::size_t>(pool.threads() * 2 * longest_));
+    weight_rows_.resize(static_cast<std::size_t>(std::int64_t{2} * pool.threads() * longest_));
   }
 
   void fill(Reference& out) {

@@ -62,6 +62,7 @@ Result<std::vector<std::vector<double>>> sample(std::span<const Work> contenders
     }
   }
   std::vector<std::vector<double>> all;
+  all.reserve(tallies.size());
   for (Tally& tally : tallies) all.push_back(std::move(tally.samples));
   return all;
 }

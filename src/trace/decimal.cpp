@@ -116,7 +116,7 @@ std::optional<std::int64_t> plain_microseconds(std::string_view text) {
   if (text[at] != '.' || text.size() - at != 4) return std::nullopt;
   const char* const decimals = text.data() + at + 1;
   if (!is_digit(decimals[0]) || !is_digit(decimals[1]) || !is_digit(decimals[2])) return std::nullopt;
-  return value + (decimals[0] - '0') * 100 + (decimals[1] - '0') * 10 + (decimals[2] - '0');
+  return value + (decimals[0] - '0') * 100L + (decimals[1] - '0') * 10L + (decimals[2] - '0');
 }
 
 }  // namespace

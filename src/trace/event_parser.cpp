@@ -15,7 +15,7 @@ namespace ingot::trace {
 namespace {
 
 // Enough to amortise a start; the text is indexed as it is parsed, so more would gain nothing.
-constexpr std::size_t most_bytes = 64 * 1024;
+constexpr std::size_t most_bytes = std::size_t{64} * 1024;
 
 constexpr KeyTable<8> event_keys({{"ph", Field::ph},
                                   {"cat", Field::cat},

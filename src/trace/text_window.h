@@ -44,7 +44,7 @@ class TextWindow {
  private:
   static constexpr std::size_t margin = 64;  ///< room for the '[' in front of the first event, kept aligned
   static constexpr std::size_t chunk =
-      256 * 1024;  ///< fits the second-level cache together with simdjson's index
+      std::size_t{256} * 1024;  ///< fits the second-level cache together with simdjson's index
 
   void make_room();
 
