@@ -21,7 +21,8 @@ namespace ondemand = simdjson::ondemand;
 
 constexpr std::string_view events_key = "\"traceEvents\"";
 constexpr std::string_view devices_key = "\"deviceProperties\"";
-constexpr std::size_t most_header = std::size_t{16} * 1024 * 1024;  // longer members around the events are not kept
+constexpr std::size_t most_header =
+    std::size_t{16} * 1024 * 1024;     // longer members around the events are not kept
 constexpr std::size_t overlap = 4096;  // kept when they are dropped: room for the key and its colon
 
 std::string_view trim(std::string_view text, std::string_view also = {}) {
