@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hopper (compute capability 9.0): limits and rates as measured on an H200 (docs/measured-gpu.md), the tiles
+// of kernels/sm90 worth trying, which of them are legal for a linear, and what one should take. Plain data
+// and pure functions for the planner; the layouts themselves are kernels/sm90/layout.cuh, read by host and
+// device.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/sm90/layout.cuh"
+
+namespace ingot::arch::sm90 {
+
+using ingot::sm90::FewTile;
+using ingot::sm90::GemmTile;
+
+// One H200. Cycles are of the multiprocessor's clock, which the power limit sets: 1.98 GHz in short work, 1.7
+// in single GEMMs of some 20 us, 1.35 to 1.5 sustained.
+inline constexpr int multiprocessors = 132;
+inline constexpr double clock_ghz = 1.7;
+inline constexpr double multiply_adds_per_cycle = 2048;  // dense 16-bit, one multiprocessor
+inline constexpr double tensor_share = 0.97;  // of that rate, reached by a ring that is never empty
+inline constexpr double fill_bytes_per_cycle =
+    60;  // from L2 to one multiprocessor; multicast does not raise it
+inline constexpr double remote_bytes_per_cycle = 14;  // to shared memory of the cluster's other blocks
+inline constexpr double memory_gb_s = 4300;
+inline constexpr double launch_us = 1.1;        // from one kernel of a graph to the next
+inline constexpr double early_launch_us = 0.6;  // the same where the second one was launched ahead
+inline constexpr double first_data_us = 1.6;    // from a block's first instruction to its first product
+
+/// Clusters of a size that the card holds at once; 0: not measured, ask the driver.
+constexpr int resident_clusters(int blocks) {
+  switch (blocks) {
+    case 1:
+      return 132;
+    case 2:
+      return 66;
+    case 4:
+      return 30;
+    case 8:
+      return 15;
+    default:
+      return 0;
+  }
+}
+
+/// What of a linear decides a tile.
+struct LinearShape {
+  std::int64_t out = 0, in = 0;  // of one matrix where gated
+  bool gated = false;            // one pass over two matrices
+  bool bias = false;
+  bool activated = false;  // followed by an activation (and a product)
+  bool rounds = false;     // numerics `match`: the linear's result is rounded to 16 bits
+  bool short_tanh = true;  // bf16: the activation is a few instructions; f16 takes the C library's
+};
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+constexpr int out_columns(const GemmTile& t, bool gated) {
+  return gated ? t.cols / 2 : t.cols;
+}
+constexpr int out_rows(const FewTile& t, bool gated) {
+  return gated ? rows(t) / 2 : rows(t);
+}
+
+/// Why the kernel cannot be made of this tile for this linear; empty when it can.
+constexpr std::string_view reject(const GemmTile& t, const LinearShape& l) {
+  const int out = out_columns(t, l.gated), group = l.gated ? 16 : 8;
+  if (l.out % 8 != 0 || l.in % 8 != 0) return "widths are multiples of 8";
+  if (t.cols % 8 != 0 || t.cols > 256 || out % 16 != 0)
+    return "output columns are multiples of 16, at most 256 sums";
+  if (rows(t) / t.cluster_cols % 8 != 0 || t.cols % t.cluster_rows != 0 ||
+      t.cols / t.cluster_rows % group != 0) {
+    return "the cluster's blocks share whole groups of eight rows";
+  }
+  if (blocks_in_cluster(t) > 8) return "a cluster has at most 8 blocks";
+  if (ceil_div(l.in, ingot::sm90::block_k) / t.splits <= t.lag)
+    return "every split has more blocks of K than the lag";
+  if (t.epilogue_warps) {
+    if (t.consumers != 2 || t.subtiles != 1 || t.splits != 1 || out % 64 != 0) {
+      return "epilogue warps take 128 rows and whole units of 64 columns";
+    }
+    if (!l.rounds) return "epilogue warps take the linear's result in 16 bits, numerics match";
+  }
+  if (t.splits > 1 && t.consumers * t.subtiles * ((out + 63) / 64) % t.splits != 0) {
+    return "every split finishes as many pieces";
+  }
+  const auto layout = ingot::sm90::layout(t, l.gated);
+  if (layout.total > ingot::sm90::shared_limit ||
+      (!t.epilogue_warps && t.splits == 1 && layout.buffers < 1)) {
+    return "shared memory";
+  }
+  // Beside accumulators this wide the epilogue's own values go to local memory.
+  if (t.subtiles * t.cols > 384 || t.consumers * t.subtiles > 4) return "registers";
+  if (t.consumers > 2 && t.cols > 240 && (l.activated || (t.cluster_rows == 1 && t.cluster_cols == 1)))
+    return "registers";
+  if (l.gated && ((t.subtiles == 2 && t.cols > 160) || (t.consumers > 2 && t.cols > 208))) return "registers";
+  if (l.activated && !l.short_tanh && !t.epilogue_warps && t.subtiles * t.cols > 192) return "registers";
+  return {};
+}
+constexpr std::string_view reject(const FewTile& t, const LinearShape& l) {
+  if (l.out % 8 != 0 || l.in % 8 != 0) return "widths are multiples of 8";
+  if (t.share != 1 && t.splits != 1) return "a cluster shares x or splits K";
+  if (blocks_in_cluster(t) > 8) return "a cluster has at most 8 blocks";
+  if (t.tokens % 8 != 0 || t.tokens > 256 || t.tokens % t.share != 0 || t.tokens / t.share % 8 != 0) {
+    return "tokens of a tile are multiples of 8, shared by whole groups of eight";
+  }
+  if (ceil_div(l.in, ingot::sm90::block_k) < t.splits * t.k_warpgroups || t.stages < t.k_warpgroups) {
+    return "every warpgroup has a block of K";
+  }
+  if (rows(t) / t.splits % (l.gated ? 16 : 8) != 0) return "every split finishes whole groups of features";
+  if (ingot::sm90::layout(t, l.gated).total > ingot::sm90::shared_limit) return "shared memory";
+  return {};
+}
+
+/// Clusters of work.
+constexpr std::int64_t work(const GemmTile& t, const LinearShape& l, std::int64_t tokens) {
+  return ceil_div(tokens, std::int64_t{rows(t)} * t.cluster_rows) *
+         ceil_div(l.out, std::int64_t{out_columns(t, l.gated)} * t.cluster_cols);
+}
+constexpr std::int64_t work(const FewTile& t, const LinearShape& l, std::int64_t tokens) {
+  return ceil_div(ceil_div(l.out, out_rows(t, l.gated)), t.share) * ceil_div(tokens, t.tokens);
+}
+
+/// Bytes that must pass the memory: x and y once, the weights once.
+constexpr double memory_us(const LinearShape& l, std::int64_t tokens) {
+  const double matrices = l.gated ? 2 : 1, t = static_cast<double>(tokens);
+  const double in = static_cast<double>(l.in), out = static_cast<double>(l.out);
+  return 2 * (t * in + matrices * in * out + t * out) / memory_gb_s * 1e-3;
+}
+
+/// A model, to rank tiles and to forecast: waves of clusters times the blocks of K, each at the slower of the
+/// tensor cores and the way from L2, then what no multiplication hides. `clusters`: resident ones of the
+/// tile's size.
+constexpr double forecast_us(const GemmTile& t, const LinearShape& l, std::int64_t tokens, int clusters) {
+  const double k_blocks = static_cast<double>(ceil_div(ceil_div(l.in, ingot::sm90::block_k), t.splits));
+  const double multiply = rows(t) * t.cols * ingot::sm90::block_k / multiply_adds_per_cycle / tensor_share;
+  const double fill = 2.0 * ingot::sm90::block_k * (rows(t) + t.cols) / fill_bytes_per_cycle;
+  const double tile_us = k_blocks * (multiply > fill ? multiply : fill) / clock_ghz * 1e-3;
+  const double units = t.subtiles * ((out_columns(t, l.gated) + 63) / 64);
+  double finish_us = units * 350 / clock_ghz * 1e-3;  // bias, activation and stores of a warp's units
+  double exchange_us = 0;
+  if (t.splits > 1) {
+    const double bytes = 4.0 * rows(t) * t.cols * (t.splits - 1) / t.splits;
+    exchange_us = 0.8 + bytes / remote_bytes_per_cycle / clock_ghz * 1e-3;
+    finish_us /= t.splits;
+  }
+  const auto waves = static_cast<double>(ceil_div(work(t, l, tokens), clusters));
+  const double hidden = t.epilogue_warps ? 0.3 : finish_us;  // of a tile that is not the last
+  const double us =
+      launch_us + first_data_us + waves * tile_us + (waves - 1) * hidden + exchange_us + finish_us;
+  const double memory = launch_us + first_data_us + memory_us(l, tokens);
+  return us > memory ? us : memory;
+}
+constexpr double forecast_us(const FewTile& t, const LinearShape& l, std::int64_t tokens, int clusters) {
+  const double k_blocks = static_cast<double>(ceil_div(ceil_div(l.in, ingot::sm90::block_k), t.splits));
+  const double columns = static_cast<double>(tokens < t.tokens ? tokens : t.tokens);
+  // A narrow instruction waits for its 64 rows of weights to leave shared memory.
+  const double instruction = t.tokens / 2.0 > 20 + t.tokens / 4.0 ? t.tokens / 2.0 : 20 + t.tokens / 4.0;
+  const double multiply = 4 * instruction * t.feature_warpgroups;
+  const double fill = 2.0 * ingot::sm90::block_k * (rows(t) + columns) / fill_bytes_per_cycle;
+  const double tile_us = k_blocks * (multiply > fill ? multiply : fill) / clock_ghz * 1e-3;
+  double finish_us = 0.3 + t.tokens * 4e-3;
+  if (t.splits > 1) finish_us = 0.8 + 4.0 * rows(t) * t.tokens / remote_bytes_per_cycle / clock_ghz * 1e-3;
+  const auto waves = static_cast<double>(ceil_div(work(t, l, tokens), clusters));
+  const double us = launch_us + first_data_us + waves * tile_us + finish_us;
+  const double memory = launch_us + first_data_us + memory_us(l, tokens);
+  return us > memory ? us : memory;
+}
+
+/// A tile without its stages: as many as fit. Where it won on the H200 among those measured.
+struct GemmFrame {
+  int consumers, subtiles, cols, cluster_rows, cluster_cols, splits;
+  bool epilogue_warps;
+  std::string_view wins;
+};
+inline constexpr std::array gemm_frames{
+    GemmFrame{2, 1, 256, 2, 1, 1, true, "activated or gated, K 640 to 5120, many tokens; long K alike"},
+    GemmFrame{2, 1, 256, 1, 1, 1, true, "the same where waves fit better; K 13824"},
+    GemmFrame{2, 1, 256, 1, 2, 1, true, "the same"},
+    GemmFrame{2, 1, 192, 1, 1, 1, true, "widths that 192 fits better than 256"},
+    GemmFrame{2, 1, 256, 1, 1, 1, false, "K up to 320, where three epilogue warps cannot keep up"},
+    GemmFrame{2, 1, 256, 2, 1, 1, false, "the same"},
+    GemmFrame{2, 1, 128, 1, 1, 1, false, "some hundred tokens, plain; K 256"},
+    GemmFrame{2, 1, 128, 2, 1, 1, false, "some hundred tokens, K from 4096"},
+    GemmFrame{2, 1, 144, 1, 1, 1, false, "widths of 144 n: 1152, 4608, 8960"},
+    GemmFrame{2, 1, 144, 2, 1, 1, false, "the same"},
+    GemmFrame{2, 1, 160, 1, 2, 1, false, "widths of 160 n, many tokens"},
+    GemmFrame{2, 1, 192, 2, 1, 1, false, "width 768"},
+    GemmFrame{2, 2, 160, 1, 2, 1, false, "widths of 160 n: 640, 1280, plain"},
+    GemmFrame{2, 2, 160, 1, 1, 1, false, "gated, some hundred tokens, K 4096"},
+    GemmFrame{2, 2, 192, 1, 2, 1, false, "width 768 and long K, plain"},
+    GemmFrame{2, 2, 128, 1, 1, 1, false, "width 256, many tokens"},
+    GemmFrame{2, 2, 144, 1, 1, 1, false, "one wave of 256 x 144"},
+    GemmFrame{3, 1, 208, 1, 2, 1, false, "K 8192, 5000 tokens: waves of 192 x 208"},
+    GemmFrame{3, 1, 208, 1, 1, 1, false, "the same"},
+    GemmFrame{3, 1, 256, 1, 2, 1, false, "plain, K from 5120, where waves fit"},
+    GemmFrame{3, 1, 128, 1, 1, 1, false, "between the others"},
+    GemmFrame{1, 1, 144, 1, 1, 1, false, "width 1152, a thousand tokens"},
+    GemmFrame{1, 1, 96, 1, 1, 1, false, "gated, a hundred tokens"},
+    GemmFrame{2, 1, 112, 1, 1, 4, false, "few tokens, K 8960"},
+    GemmFrame{2, 1, 128, 1, 1, 4, false, "the same"},
+    GemmFrame{2, 1, 144, 1, 1, 2, false, "long K, a thousand tokens"},
+};
+
+struct FewFrame {
+  int feature_warpgroups, k_warpgroups, tokens, share, splits;
+  std::string_view wins;
+};
+inline constexpr std::array few_frames{
+    FewFrame{1, 1, 16, 1, 1, "up to a hundred tokens, K 256"},
+    FewFrame{1, 1, 32, 1, 1, "the same; a thousand tokens, width 256"},
+    FewFrame{1, 1, 40, 1, 1, "fc1 of up to 80 tokens, K 768"},
+    FewFrame{1, 1, 64, 1, 1, "between the others"},
+    FewFrame{1, 1, 80, 1, 1, "fc1 of up to 80 tokens"},
+    FewFrame{1, 1, 128, 1, 1, "gated fc1 of up to 128 tokens; a thousand tokens, K 256"},
+    FewFrame{2, 1, 64, 1, 1, "a thousand tokens, K 256"},
+    FewFrame{1, 2, 32, 1, 1, "a thousand tokens, K 1024, width 256"},
+    FewFrame{1, 1, 16, 1, 4, "fc2 of up to 64 tokens, K 1024"},
+    FewFrame{1, 1, 40, 1, 4, "fc2 of up to 80 tokens, K 3072"},
+    FewFrame{1, 1, 64, 1, 4, "fc2 of up to 128 tokens, K 3072"},
+    FewFrame{1, 1, 128, 1, 8, "the same"},
+};
+
+/// The frame with as many stages as shared memory holds (no more than K has blocks); no stages: it does not
+/// fit.
+constexpr GemmTile with_stages(const GemmFrame& f, const LinearShape& l) {
+  const std::int64_t k_blocks = ceil_div(ceil_div(l.in, ingot::sm90::block_k), f.splits);
+  GemmTile t{f.consumers,    f.subtiles, f.cols,           8, f.cluster_rows,
+             f.cluster_cols, f.splits,   f.epilogue_warps, 0};
+  if (k_blocks < t.stages) t.stages = k_blocks < 3 ? 3 : static_cast<int>(k_blocks);
+  while (t.stages > 2 && !reject(t, l).empty()) --t.stages;
+  if (t.stages < 3) t.stages = 0;
+  return t;
+}
+constexpr FewTile with_stages(const FewFrame& f, const LinearShape& l) {
+  const std::int64_t k_blocks = ceil_div(ceil_div(l.in, ingot::sm90::block_k), f.splits);
+  FewTile t{f.feature_warpgroups, f.k_warpgroups, f.tokens, 12, f.share, f.splits};
+  if (k_blocks < t.stages) t.stages = static_cast<int>(k_blocks);
+  while (t.stages > 0 && !reject(t, l).empty()) --t.stages;
+  return t;
+}
+
+}  // namespace ingot::arch::sm90
