@@ -65,12 +65,25 @@ struct CpuDescription {
   bool native_bf16 = false;  ///< the library multiplies bf16 itself; else weights are expanded to f32
 };
 
+/// What the planner knows of a GPU.
+struct GpuDescription {
+  int major = 0, minor = 0;  ///< compute capability
+  int multiprocessors = 0;
+  std::uint64_t memory_bytes = 0, l2_bytes = 0;
+  int shared_bytes = 0;           ///< a block may use, opted in
+  double tensor_flops_per_s = 0;  ///< dense bf16 or f16 products that a good kernel sustains
+  double f32_flops_per_s = 0;     ///< plain multiply-adds
+  double memory_bytes_per_s = 0;  ///< that a copy sustains
+  double launch_s = 0;            ///< from the end of one kernel of a graph to the start of the next
+};
+
 /// What the planner knows of a device.
 struct DeviceDescription {
   DeviceKind kind = DeviceKind::cpu;
-  std::string name;    ///< "AMD EPYC 7763", "NVIDIA H200"
-  std::string source;  ///< where the rates come from: "measured 2026-01-31", "data sheet", "estimate"
-  CpuDescription cpu;  ///< kind cpu
+  std::string name;      ///< "AMD EPYC 7763", "NVIDIA H200"
+  std::string source;    ///< where the rates come from: "measured 2026-01-31", "data sheet", "estimate"
+  CpuDescription cpu;    ///< kind cpu
+  GpuDescription gpu{};  ///< kind cuda
 };
 
 /// Error invalid_argument for the first field that cannot be planned with: threads below 1, a rate that is

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernel before and after compilation, and the interfaces between who wants one, who keeps them and who
+// compiles.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ingot/status.h"
+#include "plan/linear.h"
+
+namespace ingot::jit {
+
+/// What to compile for: "sm_90a" is {9, 0, true}. Chip-specific code runs on that chip only.
+struct Target {
+  int major = 0, minor = 0;
+  bool chip_specific = false;
+  bool operator==(const Target&) const = default;
+};
+std::string to_string(const Target& target);
+/// Error invalid_argument: names what is accepted.
+Result<Target> parse_target(std::string_view text);
+
+/// A few lines that include one of the kernels' files and instantiate it with named constants, and how it is
+/// launched.
+struct KernelText {
+  std::string name;  ///< for people and files: "bf16_match_gelu_tanh_768to3072_bias__g2x1x256s3c21e"
+  std::string text;
+  Target target;
+  int threads = 0;       ///< of a block
+  int shared_bytes = 0;  ///< dynamic, of a block
+  int cluster = 1;       ///< blocks
+};
+/// Every kernel's function has this name in its module.
+inline constexpr const char* entry_point = "ingot_kernel";
+
+/// Pure. `target` is of the device: sm90 tiles need {9, 0, true}.
+KernelText kernel_text(const LinearSpec& linear, const KernelTile& tile, const Target& target);
+
+/// Compiled code for one target.
+struct Cubin {
+  std::vector<char> image;
+  int registers = 0;    ///< of a thread
+  int local_bytes = 0;  ///< of a thread; spills show here
+};
+
+/// Turns text into code. Thread-safe.
+class Compiler {
+ public:
+  Compiler() = default;
+  Compiler(const Compiler&) = delete;
+  Compiler& operator=(const Compiler&) = delete;
+  virtual ~Compiler() = default;
+
+  /// "NVRTC 13.0": part of the cache's key.
+  virtual std::string identity() const = 0;
+  /// Errors unsupported: the target is too new for this compiler; compile_failed: one line, the first of the
+  /// log.
+  virtual Result<Cubin> compile(const KernelText& kernel) const = 0;
+};
+
+/// Where compiled kernels come from: memory, then the disk cache, then the compiler. Thread-safe; two threads
+/// that want the same kernel compile it once.
+class KernelStore {
+ public:
+  KernelStore() = default;
+  KernelStore(const KernelStore&) = delete;
+  KernelStore& operator=(const KernelStore&) = delete;
+  virtual ~KernelStore() = default;
+
+  virtual Result<std::shared_ptr<const Cubin>> get(const KernelText& kernel) = 0;
+};
+
+}  // namespace ingot::jit

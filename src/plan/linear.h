@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One linear as a GPU kernel is compiled for it, the tiles there are, and which a pair of them the planner
+// takes. Tokens are not part of a kernel: another number of tokens may choose another tile, never another
+// text for the same tile.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "ingot/mlp.h"
+#include "ingot/plan.h"
+#include "kernels/sm80/layout.cuh"
+#include "kernels/sm90/layout.cuh"
+
+namespace ingot {
+
+/// y[tokens, out] = step(x[tokens, in] W^T + bias). Gated: W is gate and up, each [out, in].
+struct LinearSpec {
+  std::int64_t out = 0, in = 0;
+  Activation activation = Activation::identity;  ///< applied to the sums (gated: to the gate's)
+  bool gated = false;
+  bool gate_first = true;  ///< gated: gate's weights lie before up's in memory
+  bool bias = false;
+  DType dtype = DType::bf16;
+  Numerics numerics = Numerics::match;
+
+  bool operator==(const LinearSpec&) const = default;
+};
+
+/// The two linears of an MLP: x to hidden, and hidden to y.
+LinearSpec first_linear(const Mlp& mlp, bool gate_first, Numerics numerics);
+LinearSpec second_linear(const Mlp& mlp, Numerics numerics);
+
+/// Which kernel, and how it is cut. sm90: TMA and wgmma, 16-bit types, widths that are multiples of 8,
+/// tensors at 16-byte addresses and strides. sm80: mma.sync or plain multiply-adds (f32), everything else.
+using KernelTile = std::variant<sm90::GemmTile, sm90::FewTile, sm80::Tile>;
+
+/// "g2x1x256s3c21e" (warpgroups x blocks of 64 rows x columns, stages, cluster rows and columns, kN splits of
+/// K, e: epilogue warps, lN lag), "f1x2x32s8h1k4" (feature x K warpgroups x tokens, stages, share, splits),
+/// "p128x128x32s3" (sm80: rows x columns x K block, stages).
+std::string label(const KernelTile& tile);
+
+/// What decides the kernels beside MLP and tokens.
+struct KernelOptions {
+  Numerics numerics = Numerics::match;
+  bool aligned = true;  ///< every address and row stride is a multiple of 16 bytes (weights: of `prepare`)
+};
+
+/// Both launches of `two_kernel`.
+struct KernelPair {
+  KernelTile first, second;
+  double first_us = 0, second_us = 0;  ///< forecasts, launch included
+  bool found = false;
+};
+
+/// The pair with the least forecast among the legal ones. Pure, allocates nothing; a few microseconds, so
+/// callers keep the answer per class of tokens.
+KernelPair choose_kernels(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu,
+                          const KernelOptions& options);
+
+/// Numbers of tokens with the same answer of choose_kernels as `tokens`, as far as the choice cares: exact up
+/// to 64, then steps that grow with the number. The least number of the class above is `next`.
+struct TokenClass {
+  std::int64_t representative = 0, next = 0;
+};
+TokenClass token_class(std::int64_t tokens);
+
+}  // namespace ingot
