@@ -25,6 +25,7 @@ struct LinearSpec {
   bool bias = false;
   DType dtype = DType::bf16;
   Numerics numerics = Numerics::match;
+  bool aligned = true;  ///< x, weights, y and their row strides are multiples of 16 bytes; sm90 kernels need it
 
   bool operator==(const LinearSpec&) const = default;
 };
