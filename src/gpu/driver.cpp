@@ -98,8 +98,9 @@ Result<std::shared_ptr<const Driver>> open_driver(const base::Environment& envir
   const std::string file = environment.ingot_driver.empty() ? "libcuda.so.1" : environment.ingot_driver;
   const Library library(file);
   if (!library) {
-    return unsupported(fmt::format(
-        "device cuda: no NVIDIA driver ({}); install one, or name its library in INGOT_DRIVER", library.error()));
+    return unsupported(
+        fmt::format("device cuda: no NVIDIA driver ({}); install one, or name its library in INGOT_DRIVER",
+                    library.error()));
   }
   auto driver = std::make_shared<Driver>();
   const char* const missing = fill(library, *driver);
@@ -107,10 +108,10 @@ Result<std::shared_ptr<const Driver>> open_driver(const base::Environment& envir
   // Before cuInit, which fails by itself on some machines whose driver is too old.
   const bool known = driver->cuDriverGetVersion != nullptr && driver->cuDriverGetVersion(&version) == success;
   if (missing != nullptr || (known && version < least_version)) {
-    return unsupported(fmt::format(
-        "device cuda: the NVIDIA driver {} is {}, {} or newer is needed; update the driver", file,
-        known ? "for CUDA " + version_text(version) : fmt::format("without {}", missing),
-        "one for CUDA " + version_text(least_version)));
+    return unsupported(
+        fmt::format("device cuda: the NVIDIA driver {} is {}, {} or newer is needed; update the driver", file,
+                    known ? "for CUDA " + version_text(version) : fmt::format("without {}", missing),
+                    "one for CUDA " + version_text(least_version)));
   }
   if (const CuResult result = driver->cuInit(0); result == no_device) {
     return unsupported("device cuda: the driver finds no GPU; see nvidia-smi and CUDA_VISIBLE_DEVICES");
@@ -126,8 +127,9 @@ Error driver_error(const Driver& driver, CuResult result, const char* call) {
   if (driver.cuGetErrorString(result, &text) != success || text == nullptr) text = "no description";
   std::string message = fmt::format("{}: {} ({}), {}", call, name, result, text);
   if (lost_context(result)) {
-    message += "; a kernel launched earlier has failed and its results are lost, this process cannot use the "
-               "device any more";
+    message +=
+        "; a kernel launched earlier has failed and its results are lost, this process cannot use the "
+        "device any more";
   }
   return {result == out_of_memory ? ErrorCode::out_of_memory : ErrorCode::device, std::move(message)};
 }

@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 
+#include <optional>
 #include <string>
 
 namespace ingot::gpu {
@@ -26,6 +27,13 @@ class Library {
   template <class Function>
   Function* symbol(const char* name) const {
     return handle_ == nullptr ? nullptr : reinterpret_cast<Function*>(dlsym(handle_, name));
+  }
+
+  /// The absolute path of the file a function was loaded from.
+  static std::optional<std::string> file_of(const void* function) {
+    Dl_info info{};
+    if (dladdr(function, &info) == 0 || info.dli_fname == nullptr) return std::nullopt;
+    return info.dli_fname;
   }
 
  private:
