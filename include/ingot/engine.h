@@ -115,8 +115,8 @@ struct EngineOptions {
 /// A device and what belongs to it once (threads; contexts and compiled kernels on GPUs). Copies share it.
 class Engine {
  public:
-  /// Errors invalid_argument: options; unsupported: no such device here; out_of_memory: threads cannot be
-  /// started.
+  /// Errors invalid_argument: options; unsupported: no such device, driver or compiler here, each says what to
+  /// do; device: the driver's; out_of_memory: threads cannot be started.
   static Result<Engine> open(const EngineOptions& options = {});
 
   const DeviceDescription& device() const;

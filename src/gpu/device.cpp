@@ -123,8 +123,7 @@ Device::~Device() {
 }
 
 jit::Target Device::target() const {
-  const GpuDescription& gpu = description_.gpu;
-  return {gpu.major, gpu.minor, gpu.major == 9 && gpu.minor == 0};
+  return jit::target_of(description_.gpu);
 }
 
 Result<void> Device::check_pointer(std::string_view name, const void* pointer) const {

@@ -64,7 +64,7 @@ struct GpuWeights {
   DeviceMemory zeros;         ///< bias of that one of gate and up which has none while the other has one
 };
 
-Error invalid_state(std::string message) {
+Error unsupported(std::string message) {
   return {ErrorCode::unsupported, std::move(message)};
 }
 
@@ -143,7 +143,7 @@ Result<void> GpuExecutor::run(const RunArguments& arguments) const {
     if (const CuResult r = device.driver().cuStreamIsCapturing(stream, &capturing); r != 0)
       return driver_error(device.driver(), r, "cuStreamIsCapturing");
     if (capturing != 0) {
-      return invalid_state(fmt::format("{} for {} tokens is not compiled yet; call warm({}) or run it once before the capture",
+      return unsupported(fmt::format("{} for {} tokens is not compiled yet; call warm({}) or run it once before the capture",
                                        to_string(mlp_), run.tokens, run.tokens));
     }
     auto made = route(run.tokens, fast);
@@ -183,7 +183,7 @@ Result<std::unique_ptr<const Route>> GpuExecutor::make_route(std::int64_t tokens
       choose_kernels(mlp_, token_class(tokens).representative, gpu_->description.gpu,
                      {.numerics = options_.numerics, .aligned = aligned});
   if (!pair.found) {
-    return invalid_state(fmt::format("no kernel for {} on {}", to_string(mlp_), gpu_->description.name));
+    return unsupported(fmt::format("no kernel for {} on {}", to_string(mlp_), gpu_->description.name));
   }
   LinearSpec first = first_linear(mlp_, weights_.gate_first, options_.numerics, aligned);
   LinearSpec second = second_linear(mlp_, options_.numerics, aligned);
@@ -239,13 +239,11 @@ Result<GpuWeights> make_weights(const std::shared_ptr<const Device>& device, con
 
 }  // namespace
 
-Result<std::shared_ptr<const Gpu>> open(std::shared_ptr<const Driver> driver,
-                                        std::shared_ptr<jit::KernelStore> store, int ordinal,
+Result<std::shared_ptr<const Gpu>> open(std::shared_ptr<const Device> device,
+                                        std::shared_ptr<jit::KernelStore> store,
                                         const std::optional<DeviceDescription>& description) {
-  auto device = Device::open(std::move(driver), ordinal);
-  if (!device) return device.error();
   auto gpu = std::make_shared<Gpu>();
-  gpu->device = std::move(device).value();
+  gpu->device = std::move(device);
   gpu->modules = std::make_shared<ModuleTable>(gpu->device, std::move(store));
   gpu->description = description.value_or(gpu->device->description());
   if (gpu->description.kind != DeviceKind::cuda)
@@ -259,7 +257,7 @@ Result<std::shared_ptr<const Executor>> prepare(std::shared_ptr<const Gpu> gpu, 
   const auto resolved = resolve_weights(mlp, weights);
   if (!resolved) return resolved.error();
   if (options.rung && *options.rung != Rung::two_kernel) {
-    return invalid_state(fmt::format("rung {}: not on a GPU, give two_kernel", to_string(*options.rung)));
+    return unsupported(fmt::format("rung {}: not on a GPU, give two_kernel", to_string(*options.rung)));
   }
   const PlanOptions planning{.numerics = options.numerics,
                              .rung = Rung::two_kernel,

@@ -17,11 +17,10 @@ struct Gpu {
   DeviceDescription description;  ///< what is planned with
 };
 
-/// `description` unset: the device's own. Errors invalid_argument: no such ordinal, a description of another
-/// kind; unsupported: the device is too old; device.
-Result<std::shared_ptr<const Gpu>> open(std::shared_ptr<const Driver> driver,
-                                        std::shared_ptr<jit::KernelStore> store, int ordinal,
-                                        const std::optional<DeviceDescription>& description);
+/// `description` unset: the device's own. Error invalid_argument: a description of another kind of device.
+Result<std::shared_ptr<const Gpu>> open(std::shared_ptr<const Device> device,
+                                        std::shared_ptr<jit::KernelStore> store,
+                                        const std::optional<DeviceDescription>& description = {});
 
 /// Errors as Engine::prepare; a weight that is not in this device's memory is an invalid_argument.
 Result<std::shared_ptr<const Executor>> prepare(std::shared_ptr<const Gpu> gpu, const Mlp& mlp,
