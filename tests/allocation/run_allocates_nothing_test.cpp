@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "fake/gpu_mlp.h"
 #include "numeric/mlp_case.h"
 
 namespace {
@@ -94,6 +95,24 @@ TEST(Allocations, RunMakesNone) {
           EXPECT_TRUE(warm && first && second);
         }
       }
+    }
+  }
+}
+
+TEST(Allocations, RunOnAGpuMakesNone) {
+  test::FakeGpu fake;
+  const auto gpu = test::open_gpu(fake, std::make_shared<test::FakeStore>());
+  for (const std::int64_t hidden : {3072, 3077}) {  // the kernels of this chip, and the portable ones
+    const test::GpuMlp mlp(768, hidden, true);
+    const PreparedMlp prepared(gpu::prepare(gpu, mlp.mlp, mlp.weights, {}).value());
+    for (const std::int64_t tokens : {1, 77, 8192}) {
+      ASSERT_TRUE(prepared.warm(tokens));
+      RunArguments run = mlp.run(tokens, *gpu::prepare(gpu, mlp.mlp, mlp.weights, {}).value());
+      const std::int64_t before = allocations.load();
+      const bool first = prepared.run(run).ok();
+      const bool second = prepared.run(run).ok();
+      EXPECT_EQ(allocations.load(), before) << hidden << " tokens " << tokens;
+      EXPECT_TRUE(first && second);
     }
   }
 }

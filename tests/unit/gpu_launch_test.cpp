@@ -13,6 +13,7 @@ using gpu::FewArguments;
 using gpu::GemmArguments;
 using test::FakeGpu;
 using test::MapView;
+using test::view;
 
 constexpr int f16 = 6, bf16 = 9;
 
