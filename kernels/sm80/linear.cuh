@@ -95,7 +95,7 @@ struct Linear {
     INGOT_UNROLL
     for (int n = 0; n < kCol_tiles / kPer_output; ++n) {
       const int column = first_column + n * 8, y_column = corner.column + column;
-      float up_bias[2], gate_bias[2];
+      float up_bias[2], gate_bias[2] = {};
       load_bias<S>(args.epilogue.up_bias, y_column, up_bias);
       if constexpr (S::kGated) load_bias<S>(args.epilogue.gate_bias, y_column, gate_bias);
       INGOT_UNROLL

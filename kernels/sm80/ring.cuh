@@ -3,11 +3,11 @@
 // What the portable kernels share: the constants of a linear and its tile, which tile a block has, and the
 // ring of blocks of x and W in shared memory.
 //
-//   #include "sm80/linear.cuh"      16-bit types; f32: "f32/linear.cuh" and ingot::f32::Linear, the same Shape
+//   #include "sm80/linear.cuh"      // 16-bit types; f32: "f32/linear.cuh" and the names of ingot::f32
 //   using Shape = ingot::sm80::Shape<ingot::device::bf16, Chain<...>, N, K, gated, bias, rounds,
 //                                    rows, cols, block_k, stages, warp_rows, warp_cols, aligned>;
 //   using Kernel = ingot::sm80::Linear<Shape>;
-//   static_assert(Kernel::threads == T && Shape::kShared_bytes == S, "launch");
+//   static_assert(Kernel::threads == T && Shape::shared_bytes == S, "launch");
 //   INGOT_KERNEL(ingot_kernel, Kernel)
 #pragma once
 
@@ -40,7 +40,7 @@ struct Shape {
   static constexpr bool kGated = kGated_, kBias = kBias_, kRounds = kRounds_, kAligned = kAligned_;
   static constexpr int kThreads = sm80::threads(tile);
   static constexpr int kElement_bytes = sizeof(Bits);
-  static constexpr int kShared_bytes = shared_bytes(tile, kElement_bytes, kGated);
+  static constexpr int shared_bytes = sm80::shared_bytes(tile, kElement_bytes, kGated);
   static constexpr int kOut_cols = out_columns(tile, kGated);
   static constexpr int kCol_tiles = (kN + kOut_cols - 1) / kOut_cols;
   static constexpr int kK_blocks = (kK + kBlock_k - 1) / kBlock_k;
