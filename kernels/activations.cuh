@@ -11,7 +11,8 @@
 //   units in
 //                the last place; on the device built on the special function unit, each with its error
 //                stated.
-#ifndef INGOT_ACTIVATIONS_CUH  // by name: a test meets this file and the copy of it that the public headers include
+#ifndef INGOT_ACTIVATIONS_CUH  // by name: a test meets this file and the copy of it that the public headers
+                               // include
 #define INGOT_ACTIVATIONS_CUH
 
 #if !defined(__CUDACC_RTC__)

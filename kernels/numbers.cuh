@@ -8,8 +8,8 @@
 namespace ingot {
 namespace device {
 
-// What a type is stored as, its products on the tensor cores, and whether the special function unit's tanh (relative error 2^-11) is finer than
-// the type's own rounding.
+// What a type is stored as, its products on the tensor cores, and whether the special function unit's tanh
+// (relative error 2^-11) is finer than the type's own rounding.
 struct bf16 {
   using Bits = u16;
   static constexpr bool approximate_activation = true;

@@ -70,8 +70,8 @@ struct Linear {
   }
 
   /// Finishes a thread's sums and stores them: a warp writes eight neighbouring columns of four rows at once.
-  static INGOT_DEVICE void store_outputs(const Sums& sums, const LinearArgs& args,
-                                         const sm80::Corner& corner, const Lane& at) {
+  static INGOT_DEVICE void store_outputs(const Sums& sums, const LinearArgs& args, const sm80::Corner& corner,
+                                         const Lane& at) {
     constexpr int kPer_output = S::kGated ? 2 : 1;
     const int first = corner.column + (at.column - at.column % 8) / kPer_output + at.column % 8;
     INGOT_UNROLL

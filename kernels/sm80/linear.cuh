@@ -21,9 +21,8 @@ struct Linear {
     device::let_next_kernel_start();
     float sums[kRow_tiles][kCol_tiles][4] = {};
     const Lane at;
-    run_through_ring<S>(args, corner, shared, [&](const unsigned char* x, const unsigned char* w) {
-      multiply(sums, x, w, at);
-    });
+    run_through_ring<S>(args, corner, shared,
+                        [&](const unsigned char* x, const unsigned char* w) { multiply(sums, x, w, at); });
     stage_outputs(sums, args, corner, shared, at);
     device::block_barrier();
     store_outputs(args.epilogue, args.tokens, corner, shared);

@@ -73,8 +73,8 @@ struct Corner {
   i64 row;
   int column;
 };
-/// Row tiles in groups of eight, a group column by column: blocks that run at the same time share rows of x and
-/// columns of W in L2.
+/// Row tiles in groups of eight, a group column by column: blocks that run at the same time share rows of x
+/// and columns of W in L2.
 template <class S>
 INGOT_DEVICE Corner corner_of_block(i64 tokens) {
   constexpr u32 kGroup = 8;
@@ -92,8 +92,8 @@ INGOT_DEVICE int passes_before(i64 end, i64 first, int step, int passes) {
   return count < passes ? static_cast<int>(count) : passes;
 }
 
-/// What one thread copies of every block: the same piece of every kPass_rows-th row. What lies outside x and W
-/// arrives as zeros.
+/// What one thread copies of every block: the same piece of every kPass_rows-th row. What lies outside x and
+/// W arrives as zeros.
 template <class S>
 struct Copier {
   using Bits = typename S::Bits;
@@ -203,8 +203,8 @@ INGOT_DEVICE void run_through_ring(const LinearArgs& args, const Corner& corner,
   device::block_barrier();
 }
 
-/// The sums of one output and its neighbours, `first` of the gate where there is one: bias, rounding, chain. In
-/// `values.up` on return.
+/// The sums of one output and its neighbours, `first` of the gate where there is one: bias, rounding, chain.
+/// In `values.up` on return.
 template <class S, int N>
 INGOT_DEVICE void finish(const LinearArgs& args, const device::Place& at, const float (&up_bias)[N],
                          const float (&gate_bias)[N], device::Outputs<N, S::kGated>& values) {
@@ -230,8 +230,8 @@ INGOT_DEVICE void load_bias(const void* bias, int column, float (&values)[N]) {
     values[i] = 0.0f;
     if constexpr (S::kBias) {
       if (column + i < S::kN) {
-        values[i] = S::Element::value(
-            device::load_constant(static_cast<const typename S::Bits*>(bias) + column + i));
+        values[i] =
+            S::Element::value(device::load_constant(static_cast<const typename S::Bits*>(bias) + column + i));
       }
     }
   }

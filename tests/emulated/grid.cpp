@@ -60,7 +60,7 @@ struct Warp {
 };
 
 struct FreeBytes {
-  void operator()(unsigned char* p) const { ::operator delete(p, std::align_val_t{128}); }
+  void operator()(unsigned char* p) const { ::operator delete (p, std::align_val_t{128}); }
 };
 
 class Grid {
@@ -70,7 +70,7 @@ class Grid {
         threads_(static_cast<std::size_t>(threads)),
         warps_(static_cast<std::size_t>(threads / warp_lanes)),
         shared_bytes_(shared_bytes),
-        shared_(static_cast<unsigned char*>(::operator new(shared_bytes, std::align_val_t{128}))) {}
+        shared_(static_cast<unsigned char*>(::operator new (shared_bytes, std::align_val_t{128}))) {}
 
   void run_block(unsigned block) {
     block_ = block;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One portable kernel on the host against the definition. Inputs are small multiples of powers of two, so that
-// every sum is exact in f32 in any order: without a transcendental activation the result must have exactly the
-// expected bits, and one wrong index shows.
+// One portable kernel on the host against the definition. Inputs are small multiples of powers of two, so
+// that every sum is exact in f32 in any order: without a transcendental activation the result must have
+// exactly the expected bits, and one wrong index shows.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,13 +46,12 @@ struct Kind {
 };
 
 template <class K, int kOut, int kIn, sm80::Tile t>
-using ShapeOf =
-    sm80::Shape<typename K::T, typename K::Chain, kOut, kIn, K::gated, K::bias,
-                K::rounds && (K::gated || !K::is_identity), t.rows, t.cols, t.block_k, t.stages, t.warp_rows,
-                t.warp_cols, K::aligned>;
+using ShapeOf = sm80::Shape<typename K::T, typename K::Chain, kOut, kIn, K::gated, K::bias,
+                            K::rounds && (K::gated || !K::is_identity), t.rows, t.cols, t.block_k, t.stages,
+                            t.warp_rows, t.warp_cols, K::aligned>;
 
-/// A matrix of exactly its size, its first element `offset` elements behind a 16-byte boundary, its gaps filled
-/// with not-a-number.
+/// A matrix of exactly its size, its first element `offset` elements behind a 16-byte boundary, its gaps
+/// filled with not-a-number.
 template <class Bits>
 class Matrix {
  public:
@@ -61,7 +60,7 @@ class Matrix {
         stride_(stride),
         offset_(offset),
         count_(static_cast<std::size_t>(offset + (rows - 1) * stride + columns)),
-        data_(static_cast<Bits*>(::operator new(count_ * sizeof(Bits), std::align_val_t{16}))) {
+        data_(static_cast<Bits*>(::operator new (count_ * sizeof(Bits), std::align_val_t{16}))) {
     std::memset(data_.get(), 0xff, count_ * sizeof(Bits));
   }
   Bits* data() { return data_.get() + offset_; }
@@ -82,7 +81,7 @@ class Matrix {
 
  private:
   struct Free {
-    void operator()(Bits* p) const { ::operator delete(p, std::align_val_t{16}); }
+    void operator()(Bits* p) const { ::operator delete (p, std::align_val_t{16}); }
   };
   std::int64_t columns_, stride_, offset_;
   std::size_t count_;
@@ -95,7 +94,8 @@ class Whole {
   explicit Whole(std::uint64_t seed) : state_(seed) {}
   double next(int range) {
     state_ = state_ * 6364136223846793005U + 1442695040888963407U;
-    return static_cast<double>(static_cast<int>((state_ >> 33U) % static_cast<unsigned>(2 * range + 1)) - range);
+    return static_cast<double>(static_cast<int>((state_ >> 33U) % static_cast<unsigned>(2 * range + 1)) -
+                               range);
   }
 
  private:
@@ -132,7 +132,8 @@ void check(std::int64_t tokens) {
   Whole whole(static_cast<std::uint64_t>(kOut * 1000 + kIn) * 1000 + static_cast<std::uint64_t>(tokens));
   const auto fill = [&](Matrix<Bits>& m, std::int64_t rows, std::int64_t columns, int range, double unit) {
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t c = 0; c < columns; ++c) m.at(r, c) = T::bits(static_cast<float>(whole.next(range) * unit));
+      for (std::int64_t c = 0; c < columns; ++c)
+        m.at(r, c) = T::bits(static_cast<float>(whole.next(range) * unit));
     }
   };
   fill(x, tokens, kIn, 4, 1);
@@ -164,7 +165,8 @@ void check(std::int64_t tokens) {
   std::int64_t wrong = 0;
   for (std::int64_t m = 0; m < tokens; ++m) {
     for (std::int64_t n = 0; n < kOut; ++n) {
-      double expected = activate(id_of<typename K::A>(), linear(K::gated ? gate : up, K::gated ? gate_bias : up_bias, m, n));
+      double expected = activate(id_of<typename K::A>(),
+                                 linear(K::gated ? gate : up, K::gated ? gate_bias : up_bias, m, n));
       if (K::gated) expected = (K::rounds ? stored(expected) : expected) * linear(up, up_bias, m, n);
       expected = stored(expected);
       const double got = T::value(y.at(m, n));
@@ -183,7 +185,8 @@ void check(std::int64_t tokens) {
 template <class K, sm80::Tile t, int... kOuts, int... kIns>
 void check_widths(std::integer_sequence<int, kOuts...>, std::integer_sequence<int, kIns...> ins,
                   std::initializer_list<std::int64_t> tokens) {
-  const auto row = [&]<int kOut, int... kIn>(std::integral_constant<int, kOut>, std::integer_sequence<int, kIn...>) {
+  const auto row = [&]<int kOut, int... kIn>(std::integral_constant<int, kOut>,
+                                             std::integer_sequence<int, kIn...>) {
     for (const std::int64_t count : tokens) (check<K, kOut, kIn, t>(count), ...);
   };
   (row(std::integral_constant<int, kOuts>{}, ins), ...);
