@@ -23,8 +23,8 @@ constexpr int threads(const Tile& t) {
 constexpr int out_columns(const Tile& t, bool gated) {
   return gated ? t.cols / 2 : t.cols;
 }
-/// Finished outputs of 16 bits are turned over in shared memory: rows 16 bytes apart in the banks. f32 goes to
-/// y straight from registers.
+/// Finished outputs of 16 bits are turned over in shared memory: rows 16 bytes apart in the banks. f32 goes
+/// to y straight from registers.
 constexpr int staging_pitch(const Tile& t, bool gated) {
   return 2 * out_columns(t, gated) + 16;  // bytes
 }

@@ -21,9 +21,8 @@ struct Linear {
     device::let_next_kernel_start();
     float sums[kRow_tiles][kCol_tiles][4] = {};
     const Lane at;
-    run_through_ring<S>(args, corner, shared, [&](const unsigned char* x, const unsigned char* w) {
-      multiply(sums, x, w, at);
-    });
+    run_through_ring<S>(args, corner, shared,
+                        [&](const unsigned char* x, const unsigned char* w) { multiply(sums, x, w, at); });
     stage_outputs(sums, args, corner, shared, at);
     device::block_barrier();
     store_outputs(args.epilogue, args.tokens, corner, shared);
@@ -95,7 +94,7 @@ struct Linear {
     INGOT_UNROLL
     for (int n = 0; n < kCol_tiles / kPer_output; ++n) {
       const int column = first_column + n * 8, y_column = corner.column + column;
-      float up_bias[2], gate_bias[2];
+      float up_bias[2], gate_bias[2] = {};
       load_bias<S>(args.epilogue.up_bias, y_column, up_bias);
       if constexpr (S::kGated) load_bias<S>(args.epilogue.gate_bias, y_column, gate_bias);
       INGOT_UNROLL

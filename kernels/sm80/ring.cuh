@@ -3,11 +3,11 @@
 // What the portable kernels share: the constants of a linear and its tile, which tile a block has, and the
 // ring of blocks of x and W in shared memory.
 //
-//   #include "sm80/linear.cuh"      16-bit types; f32: "f32/linear.cuh" and ingot::f32::Linear, the same Shape
+//   #include "sm80/linear.cuh"      // 16-bit types; f32: "f32/linear.cuh" and the names of ingot::f32
 //   using Shape = ingot::sm80::Shape<ingot::device::bf16, Chain<...>, N, K, gated, bias, rounds,
 //                                    rows, cols, block_k, stages, warp_rows, warp_cols, aligned>;
 //   using Kernel = ingot::sm80::Linear<Shape>;
-//   static_assert(Kernel::threads == T && Shape::kShared_bytes == S, "launch");
+//   static_assert(Kernel::threads == T && Shape::shared_bytes == S, "launch");
 //   INGOT_KERNEL(ingot_kernel, Kernel)
 #pragma once
 
@@ -40,7 +40,7 @@ struct Shape {
   static constexpr bool kGated = kGated_, kBias = kBias_, kRounds = kRounds_, kAligned = kAligned_;
   static constexpr int kThreads = sm80::threads(tile);
   static constexpr int kElement_bytes = sizeof(Bits);
-  static constexpr int kShared_bytes = shared_bytes(tile, kElement_bytes, kGated);
+  static constexpr int shared_bytes = sm80::shared_bytes(tile, kElement_bytes, kGated);
   static constexpr int kOut_cols = out_columns(tile, kGated);
   static constexpr int kCol_tiles = (kN + kOut_cols - 1) / kOut_cols;
   static constexpr int kK_blocks = (kK + kBlock_k - 1) / kBlock_k;
@@ -73,8 +73,8 @@ struct Corner {
   i64 row;
   int column;
 };
-/// Row tiles in groups of eight, a group column by column: blocks that run at the same time share rows of x and
-/// columns of W in L2.
+/// Row tiles in groups of eight, a group column by column: blocks that run at the same time share rows of x
+/// and columns of W in L2.
 template <class S>
 INGOT_DEVICE Corner corner_of_block(i64 tokens) {
   constexpr u32 kGroup = 8;
@@ -92,8 +92,8 @@ INGOT_DEVICE int passes_before(i64 end, i64 first, int step, int passes) {
   return count < passes ? static_cast<int>(count) : passes;
 }
 
-/// What one thread copies of every block: the same piece of every kPass_rows-th row. What lies outside x and W
-/// arrives as zeros.
+/// What one thread copies of every block: the same piece of every kPass_rows-th row. What lies outside x and
+/// W arrives as zeros.
 template <class S>
 struct Copier {
   using Bits = typename S::Bits;
@@ -203,8 +203,8 @@ INGOT_DEVICE void run_through_ring(const LinearArgs& args, const Corner& corner,
   device::block_barrier();
 }
 
-/// The sums of one output and its neighbours, `first` of the gate where there is one: bias, rounding, chain. In
-/// `values.up` on return.
+/// The sums of one output and its neighbours, `first` of the gate where there is one: bias, rounding, chain.
+/// In `values.up` on return.
 template <class S, int N>
 INGOT_DEVICE void finish(const LinearArgs& args, const device::Place& at, const float (&up_bias)[N],
                          const float (&gate_bias)[N], device::Outputs<N, S::kGated>& values) {
@@ -230,8 +230,8 @@ INGOT_DEVICE void load_bias(const void* bias, int column, float (&values)[N]) {
     values[i] = 0.0f;
     if constexpr (S::kBias) {
       if (column + i < S::kN) {
-        values[i] = S::Element::value(
-            device::load_constant(static_cast<const typename S::Bits*>(bias) + column + i));
+        values[i] =
+            S::Element::value(device::load_constant(static_cast<const typename S::Bits*>(bias) + column + i));
       }
     }
   }
