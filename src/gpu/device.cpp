@@ -20,8 +20,8 @@ constexpr unsigned no_type = 0, host_type = 1;
 constexpr CuResult invalid_value = 1, invalid_context = 201;
 
 struct Rates {
-  int multiply_adds;        ///< dense 16-bit products of a multiprocessor in a cycle, f32 sums
-  int f32_multiply_adds;    ///< of a multiprocessor in a cycle
+  int multiply_adds;          ///< dense 16-bit products of a multiprocessor in a cycle, f32 sums
+  int f32_multiply_adds;      ///< of a multiprocessor in a cycle
   double memory_bytes_per_s;  ///< where the driver tells no memory clock: of the generation's slower cards
 };
 Rates rates(int major, int minor) {
@@ -42,7 +42,8 @@ Result<DeviceDescription> describe(const Driver& driver, CuDevice device) {
   std::array<char, 256> name{};
   std::size_t bytes = 0;
   int l2 = 0;
-  if (const CuResult r = driver.cuDeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device); r != 0)
+  if (const CuResult r = driver.cuDeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device);
+      r != 0)
     return driver_error(driver, r, "cuDeviceGetName");
   if (const CuResult r = driver.cuDeviceTotalMem_v2(&bytes, device); r != 0)
     return driver_error(driver, r, "cuDeviceTotalMem");

@@ -68,9 +68,9 @@ struct GpuFacts {
   int major = 0, minor = 0;  ///< compute capability
   int multiprocessors = 0;
   std::uint64_t memory_bytes = 0, l2_bytes = 0;
-  int shared_bytes = 0;                      ///< a block may use, opted in
-  int clock_khz = 0, memory_clock_khz = 0;   ///< 0: not told
-  int memory_bus_bits = 0;                   ///< 0: not told
+  int shared_bytes = 0;                     ///< a block may use, opted in
+  int clock_khz = 0, memory_clock_khz = 0;  ///< 0: not told
+  int memory_bus_bits = 0;                  ///< 0: not told
 };
 
 /// Rates from clocks and the generation's multiply-adds a cycle, times the share that good kernels reach.

@@ -59,9 +59,9 @@ class RouteTable {
 /// What the executor keeps of the caller's weights.
 struct GpuWeights {
   LinearWeights first, second;
-  bool gate_first = true;     ///< gate's weights lie before up's
-  bool aligned = false;       ///< the fast kernels can load them
-  DeviceMemory zeros;         ///< bias of that one of gate and up which has none while the other has one
+  bool gate_first = true;  ///< gate's weights lie before up's
+  bool aligned = false;    ///< the fast kernels can load them
+  DeviceMemory zeros;      ///< bias of that one of gate and up which has none while the other has one
 };
 
 Error unsupported(std::string message) {
@@ -87,7 +87,8 @@ class GpuExecutor final : public Executor {
 
   std::size_t workspace_bytes(std::int64_t tokens) const override {
     if (tokens <= 0 || !validate(mlp_, tokens)) return 0;
-    const auto bytes = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(mlp_.hidden) * size_of(mlp_.dtype);
+    const auto bytes =
+        static_cast<std::size_t>(tokens) * static_cast<std::size_t>(mlp_.hidden) * size_of(mlp_.dtype);
     return (bytes + hidden_alignment - 1) / hidden_alignment * hidden_alignment;
   }
 
@@ -143,8 +144,9 @@ Result<void> GpuExecutor::run(const RunArguments& arguments) const {
     if (const CuResult r = device.driver().cuStreamIsCapturing(stream, &capturing); r != 0)
       return driver_error(device.driver(), r, "cuStreamIsCapturing");
     if (capturing != 0) {
-      return unsupported(fmt::format("{} for {} tokens is not compiled yet; call warm({}) or run it once before the capture",
-                                       to_string(mlp_), run.tokens, run.tokens));
+      return unsupported(
+          fmt::format("{} for {} tokens is not compiled yet; call warm({}) or run it once before the capture",
+                      to_string(mlp_), run.tokens, run.tokens));
     }
     auto made = route(run.tokens, fast);
     if (!made) return made.error();
@@ -179,9 +181,8 @@ Result<const Route*> GpuExecutor::route(std::int64_t tokens, bool aligned) const
 }
 
 Result<std::unique_ptr<const Route>> GpuExecutor::make_route(std::int64_t tokens, bool aligned) const {
-  const KernelPair pair =
-      choose_kernels(mlp_, token_class(tokens).representative, gpu_->description.gpu,
-                     {.numerics = options_.numerics, .aligned = aligned});
+  const KernelPair pair = choose_kernels(mlp_, token_class(tokens).representative, gpu_->description.gpu,
+                                         {.numerics = options_.numerics, .aligned = aligned});
   if (!pair.found) {
     return unsupported(fmt::format("no kernel for {} on {}", to_string(mlp_), gpu_->description.name));
   }
@@ -225,8 +226,8 @@ Result<GpuWeights> make_weights(const std::shared_ptr<const Device>& device, con
   // As addresses: the two may belong to different allocations.
   made.gate_first = !mlp.gated || reinterpret_cast<std::uintptr_t>(weights.gate.weight) <
                                       reinterpret_cast<std::uintptr_t>(weights.up.weight);
-  made.aligned = fit_tensor_maps(made.first, mlp.dtype, mlp.gated) &&
-                 fit_tensor_maps(made.second, mlp.dtype, false);
+  made.aligned =
+      fit_tensor_maps(made.first, mlp.dtype, mlp.gated) && fit_tensor_maps(made.second, mlp.dtype, false);
   Linear &up = made.first.up, &gate = made.first.gate;
   if (mlp.gated && (up.bias == nullptr) != (gate.bias == nullptr)) {
     auto zeros = DeviceMemory::zeros(device, static_cast<std::size_t>(mlp.hidden) * size_of(mlp.dtype));

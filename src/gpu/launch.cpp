@@ -43,7 +43,8 @@ constexpr std::int64_t most_map_stride = std::int64_t{1} << 40;  // bytes, exclu
 /// dimension but the first.
 template <std::size_t Rank>
 CuResult encode(const Driver& driver, CuTensorMap& map, DType dtype, const void* address,
-                const std::array<std::uint64_t, Rank>& sizes, const std::array<std::uint64_t, Rank - 1>& strides,
+                const std::array<std::uint64_t, Rank>& sizes,
+                const std::array<std::uint64_t, Rank - 1>& strides,
                 const std::array<std::uint32_t, Rank>& box, int swizzle) {
   std::array<std::uint32_t, Rank> steps;
   steps.fill(1);
@@ -74,11 +75,11 @@ CuResult encode_weights(const Driver& driver, CuTensorMap& map, const LinearSpec
   const void* const second = linear.gate_first ? weights.up.weight : weights.gate.weight;
   const auto distance = reinterpret_cast<std::uintptr_t>(second) - reinterpret_cast<std::uintptr_t>(first);
   const std::uint64_t row = static_cast<std::uint64_t>(weights.up.row_stride) * size_of(linear.dtype);
-  return encode<4>(
-      driver, map, linear.dtype, first,
-      {static_cast<std::uint64_t>(linear.in), 8, 2, static_cast<std::uint64_t>(linear.out) / 8},
-      {row, distance, row * 8}, {static_cast<std::uint32_t>(box_k), 8, 2, static_cast<std::uint32_t>(box_rows) / 16},
-      bytes_128);
+  return encode<4>(driver, map, linear.dtype, first,
+                   {static_cast<std::uint64_t>(linear.in), 8, 2, static_cast<std::uint64_t>(linear.out) / 8},
+                   {row, distance, row * 8},
+                   {static_cast<std::uint32_t>(box_k), 8, 2, static_cast<std::uint32_t>(box_rows) / 16},
+                   bytes_128);
 }
 
 arch::sm90::LinearShape shape_of(const LinearSpec& linear) {
@@ -111,7 +112,8 @@ bool fit_tensor_maps(const LinearWeights& weights, DType dtype, bool gated) {
   const auto fits = [&](const Linear& linear) {
     const std::int64_t row = linear.row_stride * static_cast<std::int64_t>(size_of(dtype));
     // Gated, eight rows are one step of a map.
-    return reinterpret_cast<std::uintptr_t>(linear.weight) % 16 == 0 && row % 16 == 0 && row < most_map_stride / 8;
+    return reinterpret_cast<std::uintptr_t>(linear.weight) % 16 == 0 && row % 16 == 0 &&
+           row < most_map_stride / 8;
   };
   if (!fits(weights.up)) return false;
   if (!gated) return true;
@@ -135,8 +137,7 @@ Result<PreparedLinear> PreparedLinear::make(std::shared_ptr<const Device> device
   if (const auto* gemm = std::get_if<sm90::GemmTile>(&tile)) box_rows = gemm->cols / gemm->cluster_rows;
   if (const auto* few = std::get_if<sm90::FewTile>(&tile)) box_rows = rows(*few);
   if (box_rows == 0) return made;
-  if (const CuResult r =
-          encode_weights(made.device_->driver(), made.weights_map_, linear, weights, box_rows);
+  if (const CuResult r = encode_weights(made.device_->driver(), made.weights_map_, linear, weights, box_rows);
       r != 0) {
     return made.failed(r, "cuTensorMapEncodeTiled");
   }
@@ -209,9 +210,10 @@ Result<void> PreparedLinear::launch_tile(const sm80::Tile& tile, const Matrix& x
 Result<void> PreparedLinear::submit(void* arguments, std::int64_t blocks, CuStream stream,
                                     bool dependent) const {
   if (blocks > std::numeric_limits<std::int32_t>::max()) {
-    return Error{ErrorCode::unsupported,
-                 fmt::format("kernel {}: {} blocks, a launch has at most 2^31 - 1; give fewer tokens at a time",
-                             module_->shape().name, blocks)};
+    return Error{
+        ErrorCode::unsupported,
+        fmt::format("kernel {}: {} blocks, a launch has at most 2^31 - 1; give fewer tokens at a time",
+                    module_->shape().name, blocks)};
   }
   LaunchShape shape(module_->shape(), static_cast<std::uint32_t>(blocks), stream, dependent);
   void* parameters[] = {arguments};

@@ -67,7 +67,8 @@ Result<void> Module::set_up(const jit::Cubin& cubin) {
   module_ = loaded;
   if (const CuResult r = driver.cuModuleGetFunction(&function_, module_, jit::entry_point); r != 0)
     return failed(r, "cuModuleGetFunction");
-  if (const CuResult r = driver.cuFuncSetAttribute(function_, most_dynamic_shared, shape_.shared_bytes); r != 0)
+  if (const CuResult r = driver.cuFuncSetAttribute(function_, most_dynamic_shared, shape_.shared_bytes);
+      r != 0)
     return failed(r, "cuFuncSetAttribute");
   // Percent of the multiprocessor's memory that is shared rather than cache: all that there is.
   if (const CuResult r = driver.cuFuncSetAttribute(function_, preferred_shared_percent, 100); r != 0)
@@ -98,7 +99,8 @@ Result<std::shared_ptr<const Module>> ModuleTable::get(const LinearSpec& linear,
   if (!cubin) return cubin.error();
   const CurrentContext current(*device_);
   if (auto ok = current.ready(); !ok) return ok.error();
-  auto module = Module::load(device_, **cubin, {kernel.name, kernel.threads, kernel.shared_bytes, kernel.cluster});
+  auto module =
+      Module::load(device_, **cubin, {kernel.name, kernel.threads, kernel.shared_bytes, kernel.cluster});
   if (!module) return module.error();
   const std::lock_guard lock(mutex_);
   // Another thread may have been faster; its module stays, this one goes.

@@ -64,11 +64,13 @@ struct FakeCalls {
   }
 
   static CuResult error_name(CuResult result, const char** name) {
-    *name = result == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : (result == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN");
+    *name = result == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                          : (result == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN");
     return success;
   }
   static CuResult error_string(CuResult result, const char** text) {
-    *text = result == 700 ? "an illegal memory access was encountered" : (result == 2 ? "out of memory" : "unknown error");
+    *text = result == 700 ? "an illegal memory access was encountered"
+                          : (result == 2 ? "out of memory" : "unknown error");
     return success;
   }
   static CuResult device_count(int* count) {
@@ -210,18 +212,22 @@ struct FakeCalls {
                          const std::uint32_t* steps, int interleave, int swizzle, int promotion, int fill) {
     const std::uint32_t span = span_of(swizzle);
     bool good = reinterpret_cast<std::uintptr_t>(map) % 64 == 0 &&
-                reinterpret_cast<std::uintptr_t>(address) % 16 == 0 && (type == 6 || type == 9) && rank >= 2 &&
-                rank <= 4 && interleave == 0 && promotion == 3 && fill == 0 &&
+                reinterpret_cast<std::uintptr_t>(address) % 16 == 0 && (type == 6 || type == 9) &&
+                rank >= 2 && rank <= 4 && interleave == 0 && promotion == 3 && fill == 0 &&
                 (span == 0 || box[0] * 2 <= span) && box[0] * 2 % 16 == 0;
     for (std::uint32_t i = 0; good && i < rank; ++i) {
-      good = sizes[i] >= 1 && sizes[i] <= (std::uint64_t{1} << 32) && box[i] >= 1 && box[i] <= 256 && steps[i] == 1;
-      if (i > 0) good = good && strides[i - 1] % 16 == 0 && strides[i - 1] > 0 && strides[i - 1] < (std::uint64_t{1} << 40);
+      good = sizes[i] >= 1 && sizes[i] <= (std::uint64_t{1} << 32) && box[i] >= 1 && box[i] <= 256 &&
+             steps[i] == 1;
+      if (i > 0)
+        good = good && strides[i - 1] % 16 == 0 && strides[i - 1] > 0 &&
+               strides[i - 1] < (std::uint64_t{1} << 40);
     }
     if (!good) return invalid_value;
     if (const CuResult r = outcome(); r != success) return r;
     map->words = {};
     map->words[0] = reinterpret_cast<std::uintptr_t>(address);
-    map->words[1] = static_cast<std::uint64_t>(type) | std::uint64_t{rank} << 8 | static_cast<std::uint64_t>(swizzle) << 16;
+    map->words[1] = static_cast<std::uint64_t>(type) | std::uint64_t{rank} << 8 |
+                    static_cast<std::uint64_t>(swizzle) << 16;
     for (std::uint32_t i = 0; i < rank; ++i) {
       map->words[2 + i] = sizes[i];
       map->words[9 + i] = box[i];
@@ -233,7 +239,9 @@ struct FakeCalls {
     const bool known = address >= first_address && address < first_address + device_bytes * contexts.size();
     for (unsigned i = 0; i < count; ++i) {
       if (attributes[i] == 2) *static_cast<unsigned*>(values[i]) = known ? 2 : 0;
-      if (attributes[i] == 9) *static_cast<int*>(values[i]) = known ? static_cast<int>((address - first_address) / device_bytes) : 0;
+      if (attributes[i] == 9)
+        *static_cast<int*>(values[i]) =
+            known ? static_cast<int>((address - first_address) / device_bytes) : 0;
     }
     return outcome();
   }

@@ -67,7 +67,7 @@ class FakeGpu {
   static void* memory(std::size_t offset, int device = 0);
 
   // What the next calls do.
-  std::atomic<int> fail_at{0};      ///< the n-th call that can fail from now on does, with `fail_with`; 0: none
+  std::atomic<int> fail_at{0};  ///< the n-th call that can fail from now on does, with `fail_with`; 0: none
   std::atomic<int> fail_with{999};  ///< CUDA_ERROR_UNKNOWN
   std::atomic<int> capturing{0};
   std::atomic<int> resident_clusters{60};

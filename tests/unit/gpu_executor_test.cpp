@@ -93,7 +93,7 @@ TEST_F(GpuExecutorTest, NoTokens) {
 TEST_F(GpuExecutorTest, WorkspaceHoldsTheHiddenTensor) {
   const GpuMlp mlp(64, 100);
   const auto executor = prepare(mlp);
-  EXPECT_EQ(executor->workspace_bytes(1), 256U);    // 200 bytes
+  EXPECT_EQ(executor->workspace_bytes(1), 256U);  // 200 bytes
   EXPECT_EQ(executor->workspace_bytes(128), 25600U);
   EXPECT_EQ(executor->workspace_bytes(std::int64_t{1} << 33), std::size_t{200} << 33U);
   std::size_t before = 0;
@@ -214,7 +214,8 @@ TEST_F(GpuExecutorTest, GateAndUpInEitherOrder) {
     EXPECT_EQ(a.epilogue.up_bias, mlp.weights.up.bias);
     EXPECT_EQ(a.epilogue.gate_bias, mlp.weights.gate.bias);
     // Out, in, gated, gate first, bias.
-    EXPECT_TRUE(has(text(last(1)), gate_first ? "3072, 768, true, true, true" : "3072, 768, true, false, true"))
+    EXPECT_TRUE(
+        has(text(last(1)), gate_first ? "3072, 768, true, true, true" : "3072, 768, true, false, true"))
         << text(last(1));
   }
 }
@@ -319,7 +320,8 @@ TEST_F(GpuExecutorTest, LeavesTheCallersContext) {
 }
 
 TEST_F(GpuExecutorTest, AnotherDevicesKernels) {
-  for (const auto [major, minor, dependent] : {std::tuple{8, 0, false}, {8, 9, false}, {10, 0, true}, {12, 0, true}}) {
+  for (const auto& [major, minor, dependent] :
+       {std::tuple{8, 0, false}, {8, 9, false}, {10, 0, true}, {12, 0, true}}) {
     FakeGpu other({.major = major, .minor = minor});
     const auto on = test::open_gpu(other, std::make_shared<test::FakeStore>());
     const GpuMlp mlp(768, 3072);

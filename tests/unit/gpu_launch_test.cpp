@@ -41,8 +41,8 @@ class GpuLaunchTest : public testing::Test {
     return fake.launch(fake.launches() - 1);
   }
 
-  std::size_t x = 0, y = std::size_t{1} << 36, up = std::size_t{1} << 37, gate = (std::size_t{1} << 37) + (1 << 24),
-              up_bias = 2, gate_bias = 6;
+  std::size_t x = 0, y = std::size_t{1} << 36, up = std::size_t{1} << 37,
+              gate = (std::size_t{1} << 37) + (1 << 24), up_bias = 2, gate_bias = 6;
   std::int64_t up_stride = 768, y_stride = 3072;
   gpu::CuStream stream = reinterpret_cast<gpu::CuStream>(0x1230);
   FakeGpu fake;
@@ -119,8 +119,13 @@ TEST_F(GpuLaunchTest, GatedWeightsInterleaveAndTheTailIsNarrow) {
   const auto a = l.as<GemmArguments>();
   const std::uint64_t distance = gate - up;
   // up lies first; rows in turns of eight: 3072 / 8 = 384 groups, 160 / 16 = 10 in a box.
-  EXPECT_EQ(view(a.w), (MapView{address(FakeGpu::memory(up)), bf16, 4, 3, {768, 8, 2, 384},
-                                {1536, distance, 12288}, {64, 8, 2, 10}}));
+  EXPECT_EQ(view(a.w), (MapView{address(FakeGpu::memory(up)),
+                                bf16,
+                                4,
+                                3,
+                                {768, 8, 2, 384},
+                                {1536, distance, 12288},
+                                {64, 8, 2, 10}}));
   EXPECT_EQ(view(a.x).box, (std::array<std::uint32_t, 4>{64, 128}));
   EXPECT_EQ(view(a.y_tail).box, (std::array<std::uint32_t, 4>{16, 16}));
   EXPECT_EQ(view(a.y_tail).swizzle, 1);
@@ -133,7 +138,8 @@ TEST_F(GpuLaunchTest, GatedWeightsInterleaveAndTheTailIsNarrow) {
 TEST_F(GpuLaunchTest, TailsByWidth) {
   // Swizzle of the tail: 32 bytes for 16 columns, 64 for 32, none for 48, which is no such width.
   const auto tail = [&](int cols) {
-    const auto a = launch(plain(512, 768), sm90::GemmTile{2, 1, cols, 4, 1, 1, 1, false, 0}, 500).as<GemmArguments>();
+    const auto a =
+        launch(plain(512, 768), sm90::GemmTile{2, 1, cols, 4, 1, 1, 1, false, 0}, 500).as<GemmArguments>();
     return std::pair{view(a.y_tail).box[0], view(a.y_tail).swizzle};
   };
   EXPECT_EQ(tail(80), (std::pair{16U, 1}));
@@ -169,8 +175,13 @@ TEST_F(GpuLaunchTest, FewTokensGatedSharingX) {
   EXPECT_EQ(l.cluster, 4U);
   const auto a = l.as<FewArguments>();
   EXPECT_EQ(view(a.x).box, (std::array<std::uint32_t, 4>{64, 32}));
-  EXPECT_EQ(view(a.w), (MapView{address(FakeGpu::memory(gate)), bf16, 4, 3, {768, 8, 2, 128},
-                                {1536, std::uint64_t{1} << 24, 12288}, {64, 8, 2, 4}}));
+  EXPECT_EQ(view(a.w), (MapView{address(FakeGpu::memory(gate)),
+                                bf16,
+                                4,
+                                3,
+                                {768, 8, 2, 128},
+                                {1536, std::uint64_t{1} << 24, 12288},
+                                {64, 8, 2, 4}}));
 }
 
 TEST_F(GpuLaunchTest, PortableKernel) {
@@ -201,9 +212,11 @@ TEST_F(GpuLaunchTest, TooManyBlocks) {
   const sm80::Tile tile{16, 64, 64, 4, 1, 4};
   const auto module = modules.get(linear, tile).value();
   const auto prepared =
-      gpu::PreparedLinear::make(device, module, linear, tile, {{FakeGpu::memory(up), 768, nullptr}, {}}).value();
+      gpu::PreparedLinear::make(device, module, linear, tile, {{FakeGpu::memory(up), 768, nullptr}, {}})
+          .value();
   // 48 column tiles times 2^26 row tiles.
-  const auto done = prepared.launch({FakeGpu::memory(x), 768}, {FakeGpu::memory(y), 3072}, std::int64_t{1} << 30, stream, false);
+  const auto done = prepared.launch({FakeGpu::memory(x), 768}, {FakeGpu::memory(y), 3072},
+                                    std::int64_t{1} << 30, stream, false);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::unsupported);
 }
@@ -217,7 +230,8 @@ TEST_F(GpuLaunchTest, NoClusterFits) {
 
 TEST_F(GpuLaunchTest, OneModuleForOneText) {
   const sm90::GemmTile tile{2, 1, 128, 4, 1, 1, 1, false, 0};
-  const auto one = modules.get(plain(512, 768), tile).value(), two = modules.get(plain(512, 768), tile).value();
+  const auto one = modules.get(plain(512, 768), tile).value(),
+             two = modules.get(plain(512, 768), tile).value();
   EXPECT_EQ(one, two);
   EXPECT_NE(one, modules.get(plain(512, 776), tile).value());
   EXPECT_EQ(fake.loads(), 2);
