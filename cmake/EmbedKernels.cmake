@@ -9,7 +9,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
   function(ingot_embed_kernels target)
     set(root ${PROJECT_SOURCE_DIR}/kernels)
     file(GLOB_RECURSE files CONFIGURE_DEPENDS ${root}/*.cuh)
-    set(output ${PROJECT_BINARY_DIR}/generated/kernel_sources.cpp)
+    set(output ${PROJECT_BINARY_DIR}/generated/${target}/kernel_sources.cpp)
     list(JOIN files "," joined)  # a semicolon would not survive the command line
     add_custom_command(OUTPUT ${output}
       COMMAND ${CMAKE_COMMAND} -DROOT=${root} -DFILES=${joined} -DOUTPUT=${output} -P ${INGOT_EMBED_SCRIPT}
