@@ -83,7 +83,7 @@ struct FakeCalls {
     return outcome();
   }
   static CuResult device_name(char* name, int length, CuDevice) {
-    std::strncpy(name, "Fake GPU", static_cast<std::size_t>(length));
+    std::strncpy(name, fake().options_.name, static_cast<std::size_t>(length));
     return outcome();
   }
   static CuResult device_attribute(int* value, int attribute, CuDevice) {

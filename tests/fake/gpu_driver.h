@@ -48,6 +48,7 @@ struct Launch {
 };
 
 struct FakeGpuOptions {
+  const char* name = "Fake GPU";
   int devices = 2;
   int major = 9, minor = 0;
   int multiprocessors = 132;

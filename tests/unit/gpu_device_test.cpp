@@ -54,6 +54,16 @@ TEST(GpuDevice, Description) {
   EXPECT_TRUE(validate(description));
 }
 
+TEST(GpuDevice, KnownCardsHaveTheirDataSheets) {
+  // Half of an H200's multiprocessors: half of 989.4 TFLOP/s, of which good kernels sustain 0.8.
+  const FakeGpu fake({.name = "NVIDIA H200", .multiprocessors = 66});
+  const auto device = gpu::Device::open(fake.driver(), 0).value();
+  EXPECT_EQ(device->description().source, "data sheet");
+  EXPECT_NEAR(device->description().gpu.tensor_flops_per_s, 0.5 * 0.8 * 989.4e12, 1e9);
+  EXPECT_NEAR(device->description().gpu.memory_bytes_per_s, 0.5 * 0.9 * 4.8e12, 1e9);
+  EXPECT_EQ(device->description().gpu.multiprocessors, 66);
+}
+
 TEST(GpuDevice, RatesWithoutClocks) {
   for (const int major : {8, 9, 10, 12}) {
     const GpuDescription gpu = gpu::estimate_gpu({.major = major, .multiprocessors = 100});

@@ -86,7 +86,9 @@ TEST_F(GpuExecutorTest, NoTokens) {
   EXPECT_EQ(fake.launches(), 0);
   EXPECT_EQ(store->asked, 0);
   EXPECT_EQ(executor->workspace_bytes(0), 0U);
-  EXPECT_FALSE(executor->run({.tokens = -1}));
+  RunArguments negative;
+  negative.tokens = -1;
+  EXPECT_FALSE(executor->run(negative));
   EXPECT_FALSE(executor->warm(-1));
 }
 
@@ -278,7 +280,9 @@ TEST_F(GpuExecutorTest, PlansTwoKernels) {
   EXPECT_EQ(plan->chosen.rung, Rung::two_kernel);
   EXPECT_EQ(plan->chosen.launches, 2);
   EXPECT_EQ(plan->device.name, "Fake GPU");
-  const auto other = gpu::prepare(gpu, mlp.mlp, mlp.weights, {.rung = Rung::one_pass});
+  PrepareOptions one_pass;
+  one_pass.rung = Rung::one_pass;
+  const auto other = gpu::prepare(gpu, mlp.mlp, mlp.weights, one_pass);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::unsupported);
 }
