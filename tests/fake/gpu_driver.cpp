@@ -297,11 +297,11 @@ FakeGpu::FakeGpu(const FakeGpuOptions& options) : options_(options) {
   driver.cuThreadExchangeStreamCaptureMode = FakeCalls::exchange_mode;
   driver_ = std::make_shared<const gpu::Driver>(driver);
   current_context = nullptr;
-  instance.store(this);
+  before_ = instance.exchange(this);
 }
 
 FakeGpu::~FakeGpu() {
-  instance.store(nullptr);
+  instance.store(before_);
 }
 
 void* FakeGpu::memory(std::size_t offset, int device) {

@@ -9,8 +9,14 @@ namespace {
 
 using test::FakeGpu;
 
+base::Environment driver_at(const char* file) {
+  base::Environment environment;
+  environment.ingot_driver = file;
+  return environment;
+}
+
 TEST(GpuDriver, NoLibrary) {
-  const auto driver = gpu::open_driver({.ingot_driver = "/no/such/libcuda.so.1"});
+  const auto driver = gpu::open_driver(driver_at("/no/such/libcuda.so.1"));
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().code, ErrorCode::unsupported);
   EXPECT_NE(driver.error().message.find("/no/such/libcuda.so.1"), std::string::npos);
@@ -18,7 +24,7 @@ TEST(GpuDriver, NoLibrary) {
 }
 
 TEST(GpuDriver, LibraryWithoutTheDriversFunctions) {
-  const auto driver = gpu::open_driver({.ingot_driver = "libm.so.6"});
+  const auto driver = gpu::open_driver(driver_at("libm.so.6"));
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().code, ErrorCode::unsupported);
   EXPECT_NE(driver.error().message.find("without cuInit"), std::string::npos) << driver.error().message;
