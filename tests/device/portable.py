@@ -74,13 +74,13 @@ def pairs(what):
 
 # --- checks ---------------------------------------------------------------------------------------------------
 class Numbers:
-    """An element type as NumPy holds it: bits, to float64, from float32 with rounding, and half an ulp relative to 1."""
+    """An element type as NumPy holds it: bits, to float64, from float32 with rounding, and the largest relative error of that rounding."""
 
     def __init__(self, element):
         import numpy as np
         self.np, self.element, self.bytes = np, element, 4 if element == "f32" else 2
         self.bits = np.uint32 if element == "f32" else np.uint16
-        self.unit = {"bf16": 2.0**-9, "f16": 2.0**-12, "f32": 2.0**-25}[element]
+        self.unit = {"bf16": 2.0**-8, "f16": 2.0**-11, "f32": 2.0**-24}[element]
 
     def pack(self, values):
         np = self.np
@@ -164,25 +164,27 @@ def laid_out(numbers, values, aligned):
     return flat, offset, stride, numbers.unpack(np.ascontiguousarray(view))
 
 
-def expected(np, linear, unit, x, w, b):
-    """(float64 result, what each output may be off by). w, b: of the gate first where there is one."""
-    tiny = 2.0**-24
+def expected(linear, numbers, x, w, b):
+    """(float64 result, what each output may be off by, result with an unfused framework's roundings). w, b: of the gate first
+    where there is one."""
+    np, unit, tiny = numbers.np, numbers.unit, 2.0**-24
+    stored = lambda v: numbers.unpack(numbers.pack(v))
     sums = []
     for i, matrix in enumerate(w):
         value = x @ matrix.T + (b[i] if b else 0)
         # Sums in f32: as many roundings as terms at most, of numbers no larger than the sum of absolute ones.
         off = linear.k * tiny * (np.abs(x) @ np.abs(matrix).T) + 2 * tiny * np.abs(value)
-        sums.append((value, off + 1.01 * unit * np.abs(value)))
+        sums.append((value, off + unit * np.abs(value)))
     value, off = sums[0]
-    # No activation is steeper than 1.13. tanh.approx and 1 + tanh near -1 are finer than the units taken here.
-    y = activated(np, linear.act, value)
-    off = 1.13 * off + 2 * unit * np.abs(y) + (0 if linear.act in ("relu", "identity") else (unit + 4 * tiny) * np.abs(value))
+    # No activation is steeper than 1.13. tanh.approx and 1 + tanh near -1 are finer than a unit of what is activated.
+    y, framework = activated(np, linear.act, value), stored(activated(np, linear.act, stored(value)))
+    off = 1.13 * off + unit * np.abs(y) + (0 if linear.act in ("relu", "identity") else (unit + 4 * tiny) * np.abs(value))
     if linear.gated:
         up, up_off = sums[1]
         off = off * np.abs(up) + (np.abs(y) + off) * up_off
-        y = y * up
+        y, framework = y * up, stored(framework * stored(up))
     # Below the type's normal numbers f16 is coarser: 2^-25 is half its last place.
-    return y, off + 2 * unit * np.abs(y) + 2.0**-25
+    return y, off + 1.1 * unit * np.abs(y) + 2.0**-25, framework
 
 
 def run_case(driver, folder, linear, tile, tokens, rng, kernels):
@@ -222,13 +224,17 @@ def run_case(driver, folder, linear, tile, tokens, rng, kernels):
     inside[:] = numbers.bits(np.iinfo(numbers.bits).max)
     if not bool((runs[0] == np.iinfo(numbers.bits).max).all()):
         return "wrote outside the output"
-    exact, off = expected(np, linear, numbers.unit, x[3], [m[3] for m in w], [m[3] for m in b])
+    exact, off, framework = expected(linear, numbers, x[3], [m[3] for m in w], [m[3] for m in b])
     share = np.abs(out - exact) / off
-    error = float(np.linalg.norm(out - exact) / max(np.linalg.norm(exact), 1e-30))
-    text = f"error {error:.2e}, at most {float(share.max()):.2f} of what is allowed"
+    norm = lambda a: float(np.linalg.norm(a - exact) / max(np.linalg.norm(exact), 1e-30))
+    error, framework_error = norm(out), norm(framework)
+    text = f"error {error:.2e}, framework {framework_error:.2e}, at most {float(share.max()):.2f} of what is allowed"
     if not bool((share <= 1).all()):  # not-a-number is not
         bad = np.argwhere(~(share <= 1))
         return f"wrong in {len(bad)} of {out.size}, first [{bad[0][0]}, {bad[0][1]}]: {out[tuple(bad[0])]} for {exact[tuple(bad[0])]}; {text}"
+    # Few outputs stray by chance; a framework's f32 sums are not those of float64.
+    if linear.element != "f32" and out.size > 20000 and error > 1.1 * framework_error:
+        return f"inaccurate: {text}"
     return (True, text)
 
 
@@ -276,7 +282,7 @@ def check_large(folder):
     usual, failed, judged = np.full((1, width), 0x3c3c, np.uint16), 0, 0
     for row in sorted({r + d for r in special for d in (-1, 0, 1) if 0 <= r + d < tokens}):
         out = numbers.unpack(memory.read(y + row * linear.n * 2, np.empty((1, linear.n), np.uint16)))
-        exact, off = expected(np, linear, numbers.unit, numbers.unpack(special.get(row, usual)), [numbers.unpack(w)], [])
+        exact, off, _ = expected(linear, numbers, numbers.unpack(special.get(row, usual)), [numbers.unpack(w)], [])
         judged, failed = judged + 1, failed + (not bool((np.abs(out - exact) <= off).all()))
     memory.free()
     print(f"large: {judged} rows of {tokens} judged, failed {failed}")
