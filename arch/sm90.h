@@ -25,7 +25,8 @@ inline constexpr int multiprocessors = 132;
 inline constexpr double tensor_flops_per_s = 790e12;     // a large product
 inline constexpr double memory_bytes_per_s = 4.3e12;     // a copy
 inline constexpr double multiply_adds_per_cycle = 2048;  // dense 16-bit, one multiprocessor
-inline constexpr double tensor_share = 0.94;  // of that rate, reached by a ring that is never empty
+inline constexpr double tensor_share = 0.94;      // of that rate, reached by a ring that is never empty
+inline constexpr double three_warpgroups = 1.03;  // a third one's ring is shallow beside its tile
 // The power limit sets the clock: short work runs at the first, work of several milliseconds at the second,
 // and `clock_fall_us` of work is half-way.
 inline constexpr double short_clock_ghz = 1.7, long_clock_ghz = 1.35, clock_fall_us = 600;
@@ -164,11 +165,10 @@ inline double busy_us(const GemmTile& t, const LinearShape& l, std::int64_t toke
   const double k_blocks = static_cast<double>(ceil_div(ceil_div(l.in, ingot::sm90::block_k), t.splits));
   const double multiply =
       rows(t) * t.cols * ingot::sm90::block_k / multiply_adds_per_cycle / tensor_share * cycle_us;
-  const double fill =
-      2e-3 * ingot::sm90::block_k * (rows(t) + t.cols) / (fill_bytes_per_ns * card.speed);
+  const double fill = 2e-3 * ingot::sm90::block_k * (rows(t) + t.cols) / (fill_bytes_per_ns * card.speed);
   // Where both take as long, neither hides the other: the norm of fourth powers.
   const double squares = multiply * multiply * multiply * multiply + fill * fill * fill * fill;
-  double tile_us = k_blocks * std::sqrt(std::sqrt(squares));
+  double tile_us = k_blocks * std::sqrt(std::sqrt(squares)) * (t.consumers > 2 ? three_warpgroups : 1);
   const int units = (out_columns(t, l.gated) + 63) / 64;
   double unit_cycles = l.activated ? activated_unit_cycles : plain_unit_cycles;
   if (l.gated) unit_cycles = gated_unit_cycles;

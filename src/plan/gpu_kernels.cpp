@@ -123,10 +123,9 @@ double forecast_us(const LinearSpec& linear, const KernelTile& tile, std::int64_
 KernelPair choose_kernels(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu,
                           const KernelOptions& options) {
   // Whether the gate lies first changes no time.
-  const Pick first = pick(first_linear(mlp, true, options.numerics, options.aligned), tokens, gpu,
-                          options.tuned);
-  const Pick second = pick(second_linear(mlp, options.numerics, options.aligned), tokens, gpu,
-                           options.tuned);
+  const Pick first =
+      pick(first_linear(mlp, true, options.numerics, options.aligned), tokens, gpu, options.tuned);
+  const Pick second = pick(second_linear(mlp, options.numerics, options.aligned), tokens, gpu, options.tuned);
   return {first.tile, second.tile, first.us, second.us, first.found && second.found};
 }
 

@@ -13,8 +13,8 @@ namespace ingot::portable {
 
 // rows, cols, block_k, stages, warps along rows and columns
 inline constexpr std::array tiles{
-    sm80::Tile{16, 64, 64, 4, 1, 4},   sm80::Tile{32, 64, 64, 4, 1, 4},    sm80::Tile{64, 64, 64, 4, 2, 2},
-    sm80::Tile{64, 128, 32, 4, 2, 2},  sm80::Tile{128, 128, 32, 4, 2, 2},  sm80::Tile{128, 64, 32, 4, 2, 2},
+    sm80::Tile{16, 64, 64, 4, 1, 4},   sm80::Tile{32, 64, 64, 4, 1, 4},   sm80::Tile{64, 64, 64, 4, 2, 2},
+    sm80::Tile{64, 128, 32, 4, 2, 2},  sm80::Tile{128, 128, 32, 4, 2, 2}, sm80::Tile{128, 64, 32, 4, 2, 2},
     sm80::Tile{128, 256, 32, 3, 2, 4}, sm80::Tile{256, 128, 32, 3, 4, 2},
 };
 inline constexpr std::array f32_tiles{

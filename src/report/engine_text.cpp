@@ -35,9 +35,16 @@ std::string title(const Mlp& mlp, std::int64_t tokens) {
 }
 
 std::string device_text(const DeviceDescription& device) {
-  if (device.kind != DeviceKind::cpu) return fmt::format("{} ({})", device.name, device.source);
+  if (device.kind != DeviceKind::cpu) {
+    return fmt::format("{}, compute capability {}.{}, {} multiprocessors ({})", device.name, device.gpu.major,
+                       device.gpu.minor, device.gpu.multiprocessors, device.source);
+  }
   return fmt::format("{}, {} thread{}, {}, {} ({})", device.name, device.cpu.threads,
                      device.cpu.threads == 1 ? "" : "s", device.cpu.isa, device.cpu.library, device.source);
+}
+
+std::string tile_or_dash(const Candidate& candidate) {
+  return candidate.tile.tokens > 0 ? to_string(candidate.tile) : "-";
 }
 
 std::string_view layout_text(const Mlp& mlp, GateLayout layout) {
@@ -81,7 +88,7 @@ std::string text(const Ladder& ladder, const TextOptions& options) {
                time(rung.time.max_us), fmt::format("{}", rung.time.samples),
                rung.speedup ? fmt::format("{:.2f}x", *rung.speedup) : "-",
                duration_text(candidate.forecast_us), fmt::format("{:.2e}", rung.error),
-               to_string(candidate.tile), rung.ok ? (rung.chosen ? "chosen" : "") : "FAILED"});
+               tile_or_dash(candidate), rung.ok ? (rung.chosen ? "chosen" : "") : "FAILED"});
   }
   out += table.render(options.width);
 
@@ -113,15 +120,20 @@ std::string text(const Plan& plan, const TextOptions& options) {
                    {"forecast"},
                    {"", Align::left}});
   for (const Candidate& candidate : plan.candidates) {
-    const bool legal = candidate.forecast_us > 0;
-    table.add({std::string(to_string(candidate.rung)), legal ? to_string(candidate.tile) : "-",
+    const bool priced = candidate.forecast_us > 0;
+    const bool chosen = candidate.rejected == Rejection::none;
+    table.add({std::string(to_string(candidate.rung)), tile_or_dash(candidate),
                fmt::format("{}", candidate.launches), bytes_text(candidate.bytes),
-               legal ? duration_text(candidate.forecast_us) : "-",
-               candidate.rejected == Rejection::none
-                   ? "chosen"
-                   : fmt::format("out: {}", to_string(candidate.rejected))});
+               priced ? duration_text(candidate.forecast_us) : "-",
+               chosen ? "chosen" : fmt::format("out: {}", to_string(candidate.rejected))});
   }
-  return out + table.render(options.width);
+  out += table.render(options.width);
+  if (plan.kernels.empty()) return out;
+  TextTable kernels({{"kernel", Align::left}, {"tile", Align::left}, {"forecast"}});
+  for (const KernelPlan& kernel : plan.kernels) {
+    kernels.add({kernel.name, kernel.tile, duration_text(kernel.forecast_us)});
+  }
+  return out + "\n" + kernels.render(options.width);
 }
 
 std::string text(const std::vector<KnownModel>& models, const TextOptions& options) {
