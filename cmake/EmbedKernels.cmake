@@ -5,15 +5,14 @@
 #
 # The same file is the script that writes the generated source, when it is run with -P.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
-  set(INGOT_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
   function(ingot_embed_kernels target)
     set(root ${PROJECT_SOURCE_DIR}/kernels)
     file(GLOB_RECURSE files CONFIGURE_DEPENDS ${root}/*.cuh)
     set(output ${PROJECT_BINARY_DIR}/generated/${target}/kernel_sources.cpp)
     list(JOIN files "," joined)  # a semicolon would not survive the command line
     add_custom_command(OUTPUT ${output}
-      COMMAND ${CMAKE_COMMAND} -DROOT=${root} -DFILES=${joined} -DOUTPUT=${output} -P ${INGOT_EMBED_SCRIPT}
-      DEPENDS ${files} ${INGOT_EMBED_SCRIPT}
+      COMMAND ${CMAKE_COMMAND} -DROOT=${root} -DFILES=${joined} -DOUTPUT=${output} -P ${CMAKE_CURRENT_FUNCTION_LIST_FILE}
+      DEPENDS ${files} ${CMAKE_CURRENT_FUNCTION_LIST_FILE}
       COMMENT "Embedding device code" VERBATIM)
     target_sources(${target} PRIVATE ${output})
   endfunction()

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
+
+#include "arch/gpus.h"
 
 namespace ingot::gpu {
 
@@ -32,9 +35,6 @@ Rates rates(int major, int minor) {
   return {512, 128, 6e11};
 }
 
-/// Of the boost clock under load, of a ring that is never empty, of the memory's pins: as on an H200.
-constexpr double clock_share = 0.86, tensor_share = 0.97, f32_share = 0.8, memory_share = 0.9;
-constexpr double launch_s = 1.1e-6;
 constexpr int usual_clock_khz = 1500000;
 
 Result<DeviceDescription> describe(const Driver& driver, CuDevice device) {
@@ -66,6 +66,15 @@ Result<DeviceDescription> describe(const Driver& driver, CuDevice device) {
   description.name = name.data();
   description.source = "estimate";
   description.gpu = estimate_gpu(facts);
+  const arch::Gpu* const card = arch::find_gpu(description.name);
+  if (card == nullptr || card->major != facts.major || card->minor != facts.minor) return description;
+  // The data sheet's rates, of as much of the card as is there (MIG hands out parts).
+  const arch::Chip chip = arch::chip_of(*card);
+  const double share = static_cast<double>(facts.multiprocessors) / card->multiprocessors;
+  description.source = "data sheet";
+  description.gpu.tensor_flops_per_s = share * chip.tensor_flops_per_s;
+  description.gpu.f32_flops_per_s = share * chip.f32_flops_per_s;
+  description.gpu.memory_bytes_per_s = std::min(1.0, share) * chip.memory_bytes_per_s;
   return description;
 }
 
@@ -73,7 +82,7 @@ Result<DeviceDescription> describe(const Driver& driver, CuDevice device) {
 
 GpuDescription estimate_gpu(const GpuFacts& facts) {
   const Rates rate = rates(facts.major, facts.minor);
-  const double clock = 1e3 * (facts.clock_khz > 0 ? facts.clock_khz : usual_clock_khz) * clock_share;
+  const double clock = 1e3 * (facts.clock_khz > 0 ? facts.clock_khz : usual_clock_khz);
   const double cycles = clock * facts.multiprocessors;
   // Two transfers a cycle of the memory's clock.
   const double pins = 2e3 * facts.memory_clock_khz * (facts.memory_bus_bits / 8.0);
@@ -84,10 +93,10 @@ GpuDescription estimate_gpu(const GpuFacts& facts) {
   gpu.memory_bytes = facts.memory_bytes;
   gpu.l2_bytes = facts.l2_bytes;
   gpu.shared_bytes = facts.shared_bytes;
-  gpu.tensor_flops_per_s = 2 * rate.multiply_adds * cycles * tensor_share;
-  gpu.f32_flops_per_s = 2 * rate.f32_multiply_adds * cycles * f32_share;
-  gpu.memory_bytes_per_s = (pins > 0 ? pins : rate.memory_bytes_per_s) * memory_share;
-  gpu.launch_s = launch_s;
+  gpu.tensor_flops_per_s = 2 * rate.multiply_adds * cycles * arch::sustained_tensor;
+  gpu.f32_flops_per_s = 2 * rate.f32_multiply_adds * cycles * arch::sustained_f32;
+  gpu.memory_bytes_per_s = (pins > 0 ? pins : rate.memory_bytes_per_s) * arch::sustained_memory;
+  gpu.launch_s = arch::launch_seconds;
   return gpu;
 }
 

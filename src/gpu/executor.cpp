@@ -249,6 +249,7 @@ Result<std::shared_ptr<const Gpu>> open(std::shared_ptr<const Device> device,
   gpu->description = description.value_or(gpu->device->description());
   if (gpu->description.kind != DeviceKind::cuda)
     return Error{ErrorCode::invalid_argument, "description: of a CPU, give one of a GPU"};
+  gpu->description.gpu.library = false;  // nothing here calls it, wherever it is
   if (auto ok = validate(gpu->description); !ok) return ok.error();
   return std::shared_ptr<const Gpu>(std::move(gpu));
 }
@@ -261,7 +262,7 @@ Result<std::shared_ptr<const Executor>> prepare(std::shared_ptr<const Gpu> gpu, 
     return unsupported(fmt::format("rung {}: not on a GPU, give two_kernel", to_string(*options.rung)));
   }
   const PlanOptions planning{.numerics = options.numerics,
-                             .rung = Rung::two_kernel,
+                             .rung = options.rung,
                              .packed = mlp.gated && weights.layout != GateLayout::separate};
   const CurrentContext current(*gpu->device);
   if (auto ok = current.ready(); !ok) return ok.error();

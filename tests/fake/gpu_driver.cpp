@@ -83,7 +83,7 @@ struct FakeCalls {
     return outcome();
   }
   static CuResult device_name(char* name, int length, CuDevice) {
-    std::strncpy(name, "Fake GPU", static_cast<std::size_t>(length));
+    std::strncpy(name, fake().options_.name, static_cast<std::size_t>(length));
     return outcome();
   }
   static CuResult device_attribute(int* value, int attribute, CuDevice) {
@@ -297,11 +297,11 @@ FakeGpu::FakeGpu(const FakeGpuOptions& options) : options_(options) {
   driver.cuThreadExchangeStreamCaptureMode = FakeCalls::exchange_mode;
   driver_ = std::make_shared<const gpu::Driver>(driver);
   current_context = nullptr;
-  instance.store(this);
+  before_ = instance.exchange(this);
 }
 
 FakeGpu::~FakeGpu() {
-  instance.store(nullptr);
+  instance.store(before_);
 }
 
 void* FakeGpu::memory(std::size_t offset, int device) {

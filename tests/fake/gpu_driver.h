@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A GPU driver without a GPU: a table of functions that checks what it is called with as the real one does,
-// records launches, and counts what is alive. One at a time; its functions may be called from any thread.
+// records launches, and counts what is alive. The latest one made is in use; its functions may be called from
+// any thread.
 #pragma once
 
 #include <array>
@@ -48,6 +49,7 @@ struct Launch {
 };
 
 struct FakeGpuOptions {
+  const char* name = "Fake GPU";
   int devices = 2;
   int major = 9, minor = 0;
   int multiprocessors = 132;
@@ -88,6 +90,7 @@ class FakeGpu {
  private:
   friend struct FakeCalls;
   FakeGpuOptions options_;
+  FakeGpu* before_ = nullptr;  ///< the one in use until this one was made
   std::shared_ptr<const gpu::Driver> driver_;
   std::array<Launch, 64> kept_;
   std::atomic<int> launches_{0}, loads_{0}, contexts_{0}, modules_{0}, memories_{0};

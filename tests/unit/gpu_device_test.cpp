@@ -9,8 +9,14 @@ namespace {
 
 using test::FakeGpu;
 
+base::Environment driver_at(const char* file) {
+  base::Environment environment;
+  environment.ingot_driver = file;
+  return environment;
+}
+
 TEST(GpuDriver, NoLibrary) {
-  const auto driver = gpu::open_driver({.ingot_driver = "/no/such/libcuda.so.1"});
+  const auto driver = gpu::open_driver(driver_at("/no/such/libcuda.so.1"));
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().code, ErrorCode::unsupported);
   EXPECT_NE(driver.error().message.find("/no/such/libcuda.so.1"), std::string::npos);
@@ -18,7 +24,7 @@ TEST(GpuDriver, NoLibrary) {
 }
 
 TEST(GpuDriver, LibraryWithoutTheDriversFunctions) {
-  const auto driver = gpu::open_driver({.ingot_driver = "libm.so.6"});
+  const auto driver = gpu::open_driver(driver_at("libm.so.6"));
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().code, ErrorCode::unsupported);
   EXPECT_NE(driver.error().message.find("without cuInit"), std::string::npos) << driver.error().message;
@@ -52,6 +58,16 @@ TEST(GpuDevice, Description) {
   EXPECT_NEAR(description.gpu.memory_bytes_per_s, 4.3e12, 0.2e12);
   EXPECT_EQ(device->target(), (jit::Target{9, 0, true}));
   EXPECT_TRUE(validate(description));
+}
+
+TEST(GpuDevice, KnownCardsHaveTheirDataSheets) {
+  // Half of an H200's multiprocessors: half of 989.4 TFLOP/s, of which good kernels sustain 0.8.
+  const FakeGpu fake({.name = "NVIDIA H200", .multiprocessors = 66});
+  const auto device = gpu::Device::open(fake.driver(), 0).value();
+  EXPECT_EQ(device->description().source, "data sheet");
+  EXPECT_NEAR(device->description().gpu.tensor_flops_per_s, 0.5 * 0.8 * 989.4e12, 1e9);
+  EXPECT_NEAR(device->description().gpu.memory_bytes_per_s, 0.5 * 0.9 * 4.8e12, 1e9);
+  EXPECT_EQ(device->description().gpu.multiprocessors, 66);
 }
 
 TEST(GpuDevice, RatesWithoutClocks) {

@@ -138,7 +138,8 @@ void check_case(Session& session, const Case& c, const std::vector<std::int64_t>
   const std::int64_t most = *std::max_element(token_counts.begin(), token_counts.end());
   const Problem problem(session, c.mlp, c.place, most,
                         static_cast<std::uint64_t>(c.mlp.dim * 1000 + c.mlp.hidden), c.weight_offset);
-  const auto prepared = gpu::prepare(session.gpu(), c.mlp, problem.on_device(), {.numerics = c.numerics});
+  const auto prepared =
+      gpu::prepare(session.gpu(), c.mlp, problem.on_device(), {.numerics = c.numerics, .rung = {}});
   if (!prepared) return session.report(false, c.text() + ": " + prepared.error().message);
   const Stream stream(session);
   const std::size_t element = size_of(c.mlp.dtype);
