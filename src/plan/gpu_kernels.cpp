@@ -4,9 +4,9 @@
 // they are held against a linear, and the best is taken.
 #include <algorithm>
 
+#include "arch/sm80.h"
 #include "arch/sm90.h"
 #include "plan/linear.h"
-#include "plan/portable_tiles.h"
 #include "plan/tuning.h"
 
 namespace ingot {
@@ -33,6 +33,24 @@ arch::sm90::Card sm90_card(const GpuDescription& gpu) {
           .launch_us = 1e6 * gpu.launch_s};
 }
 
+arch::sm80::LinearShape sm80_shape(const LinearSpec& linear) {
+  return {.out = linear.out,
+          .in = linear.in,
+          .gated = linear.gated,
+          .element_bytes = static_cast<int>(size_of(linear.dtype)),
+          .aligned = linear.aligned};
+}
+
+arch::Chip chip_of(const GpuDescription& gpu) {
+  return {.major = gpu.major,
+          .minor = gpu.minor,
+          .multiprocessors = gpu.multiprocessors,
+          .tensor_flops_per_s = gpu.tensor_flops_per_s,
+          .f32_flops_per_s = gpu.f32_flops_per_s,
+          .memory_bytes_per_s = gpu.memory_bytes_per_s,
+          .launch_s = gpu.launch_s};
+}
+
 bool has_sm90_kernels(const LinearSpec& linear, const GpuDescription& gpu) {
   // wgmma is Hopper's alone: nothing newer runs it.
   return gpu.major == 9 && gpu.minor == 0 && linear.dtype != DType::f32 && linear.aligned;
@@ -52,30 +70,39 @@ struct Pick {
   }
 };
 
+template <class Frames>
+void offer_sm90(const Frames& frames, const arch::sm90::LinearShape& shape, std::int64_t tokens,
+                const arch::sm90::Card& card, Pick& best) {
+  for (const auto& frame : frames) {
+    const auto tile = arch::sm90::with_stages(frame, shape);
+    if (tile.stages == 0 || !arch::sm90::reject(tile, shape).empty()) continue;
+    best.offer(tile, arch::sm90::forecast_us(tile, shape, tokens, card));
+  }
+}
+
+template <class Tiles>
+void offer_sm80(const Tiles& tiles, const arch::sm80::LinearShape& shape, std::int64_t tokens,
+                const arch::Chip& chip, Pick& best) {
+  for (const sm80::Tile& tile : tiles) {
+    if (!arch::sm80::reject(tile, shape, chip).empty()) continue;
+    best.offer(tile, arch::sm80::forecast_us(tile, shape, tokens, chip));
+  }
+}
+
 Pick forecast_best(const LinearSpec& linear, std::int64_t tokens, const GpuDescription& gpu) {
   Pick best;
   if (has_sm90_kernels(linear, gpu)) {
     const arch::sm90::LinearShape shape = sm90_shape(linear);
-    const arch::sm90::Card card = sm90_card(gpu);
-    for (const arch::sm90::GemmFrame& frame : arch::sm90::gemm_frames) {
-      const sm90::GemmTile tile = arch::sm90::with_stages(frame, shape);
-      if (tile.stages == 0 || !arch::sm90::reject(tile, shape).empty()) continue;
-      best.offer(tile, arch::sm90::forecast_us(tile, shape, tokens, card));
-    }
-    for (const arch::sm90::FewFrame& frame : arch::sm90::few_frames) {
-      const sm90::FewTile tile = arch::sm90::with_stages(frame, shape);
-      if (tile.stages == 0 || !arch::sm90::reject(tile, shape).empty()) continue;
-      best.offer(tile, arch::sm90::forecast_us(tile, shape, tokens, card));
-    }
-    if (best.found) return best;
+    offer_sm90(arch::sm90::gemm_frames, shape, tokens, sm90_card(gpu), best);
+    offer_sm90(arch::sm90::few_frames, shape, tokens, sm90_card(gpu), best);
   }
-  const auto offer_portable = [&](const auto& tiles) {
-    for (const sm80::Tile& tile : tiles) {
-      if (can_run(linear, tile, gpu)) best.offer(tile, portable::forecast_us(tile, linear, tokens, gpu));
-    }
-  };
-  offer_portable(portable::tiles);
-  offer_portable(portable::f32_tiles);
+  if (best.found || gpu.major < 8) return best;
+  const arch::sm80::LinearShape shape = sm80_shape(linear);
+  if (linear.dtype == DType::f32) {
+    offer_sm80(arch::sm80::f32_tiles, shape, tokens, chip_of(gpu), best);
+  } else {
+    offer_sm80(arch::sm80::tiles, shape, tokens, chip_of(gpu), best);
+  }
   return best;
 }
 
@@ -97,8 +124,8 @@ Pick pick(const LinearSpec& linear, std::int64_t tokens, const GpuDescription& g
 
 bool can_run(const LinearSpec& linear, const KernelTile& tile, const GpuDescription& gpu) {
   if (gpu.major < 8) return false;
-  if (const auto* tile80 = std::get_if<sm80::Tile>(&tile)) {
-    return portable::fits(*tile80, linear, gpu);
+  if (const auto* portable = std::get_if<sm80::Tile>(&tile)) {
+    return arch::sm80::reject(*portable, sm80_shape(linear), chip_of(gpu)).empty();
   }
   if (!has_sm90_kernels(linear, gpu)) return false;
   const arch::sm90::LinearShape shape = sm90_shape(linear);
@@ -109,8 +136,8 @@ bool can_run(const LinearSpec& linear, const KernelTile& tile, const GpuDescript
 double forecast_us(const LinearSpec& linear, const KernelTile& tile, std::int64_t tokens,
                    const GpuDescription& gpu) {
   tokens = std::max<std::int64_t>(tokens, 1);
-  if (const auto* tile80 = std::get_if<sm80::Tile>(&tile)) {
-    return portable::forecast_us(*tile80, linear, tokens, gpu);
+  if (const auto* portable = std::get_if<sm80::Tile>(&tile)) {
+    return arch::sm80::forecast_us(*portable, sm80_shape(linear), tokens, chip_of(gpu));
   }
   const arch::sm90::LinearShape shape = sm90_shape(linear);
   const arch::sm90::Card card = sm90_card(gpu);

@@ -86,9 +86,10 @@ Json device_object(const DeviceDescription& device) {
   return out;
 }
 
-/// A CPU's tile; a GPU's kernels have theirs in a plan.
+/// Of a CPU's legal candidate; a GPU's kernels have theirs in a plan.
 Json tile_or_null(const Candidate& candidate) {
-  return candidate.tile.tokens > 0 ? Json(to_string(candidate.tile)) : Json(nullptr);
+  return candidate.tile.tokens > 0 && candidate.forecast_us > 0 ? Json(to_string(candidate.tile))
+                                                                : Json(nullptr);
 }
 
 Json rung_object(const RungResult& rung) {

@@ -37,7 +37,7 @@ std::string device_text(const DeviceDescription& device) {
 }
 
 std::string tile_or_dash(const Candidate& candidate) {
-  return candidate.tile.tokens > 0 ? to_string(candidate.tile) : "-";
+  return candidate.tile.tokens > 0 && candidate.forecast_us > 0 ? to_string(candidate.tile) : "-";
 }
 
 std::string_view layout_text(const Mlp& mlp, GateLayout layout) {

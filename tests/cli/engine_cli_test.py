@@ -131,7 +131,7 @@ class EngineCli(unittest.TestCase):
         forced = self.document("plan", "--model", "svd-640", "--device", "sm90", "--rung", "unfused")["chosen"]
         self.assertEqual((forced["rung"], forced["tile"], forced["kernels"]), ("unfused", None, []))
         self.one_line(ingot("plan", *SHAPE, "--device", "sm90", "--rung", "one_pass"), 4, "no such rung")
-        self.one_line(ingot("plan", *SHAPE, "--device", "sm9"), 2, "did you mean 'sm90'?")
+        self.one_line(ingot("plan", *SHAPE, "--device", "sm90a"), 2, "did you mean 'sm90'?")
         self.one_line(ingot("bench", *SHAPE, "--device", "sm90"), 2, "can be planned for")
 
     def test_models(self):

@@ -109,7 +109,7 @@ TEST(Tuning, MeasuredTilesComeBeforeForecasts) {
             label(choose_kernels(mlp, 300, h200.gpu, {}).first));
   EXPECT_TRUE(std::holds_alternative<sm80::Tile>(
       choose_kernels(mlp, 256, h200.gpu, {Numerics::match, false, &made}).first));
-  const auto planned = plan(mlp, 256, h200, {}, &made);
+  const auto planned = plan(mlp, 256, h200, {.numerics = Numerics::match, .rung = Rung::two_kernel}, &made);
   ASSERT_TRUE(planned);
   ASSERT_EQ(planned->kernels.size(), 2U);
   EXPECT_EQ(planned->kernels[0].tile, "g2x1x128s6c21");
