@@ -7,7 +7,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <stdexcept>
 
 #include "cpu/numbers.h"
 #include "emulated/grid.h"
@@ -116,6 +118,7 @@ INGOT_DEVICE void wait_for_copy_groups() {
 }
 
 /// Lane l names row l % 8 of matrix l / 8 and gets elements 2(l % 4), 2(l % 4) + 1 of row l / 4 of each.
+/// Throws where the hardware would take longer: the eight rows of a matrix are to lie in different banks.
 INGOT_DEVICE void load_matrices(u32 (&fragment)[4], const void* shared_row) {
   struct Lane {
     u32* fragment;
@@ -126,11 +129,14 @@ INGOT_DEVICE void load_matrices(u32 (&fragment)[4], const void* shared_row) {
   emulated::together(&mine, [](void* const* lanes) {
     const auto lane = [&](int i) { return static_cast<Lane*>(lanes[i]); };
     for (int matrix = 0; matrix < 4; ++matrix) {
+      u32 bank_groups = 0;
       for (int row = 0; row < 8; ++row) {
         u32 pairs[4];
+        bank_groups |= 1U << reinterpret_cast<std::uintptr_t>(lane(matrix * 8 + row)->row) / 16 % 8;
         std::memcpy(pairs, lane(matrix * 8 + row)->row, 16);
         for (int i = 0; i < 4; ++i) lane(row * 4 + i)->fragment[matrix] = pairs[i];
       }
+      if (bank_groups != 0xff) throw std::logic_error("rows of a matrix lie in the same banks");
     }
   });
 }
