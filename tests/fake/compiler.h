@@ -31,7 +31,10 @@ class FakeCompiler : public jit::Compiler {
     return code_of(kernel);
   }
   static jit::Cubin code_of(const jit::KernelText& kernel) {
-    const std::string code = "\x7f" "ELF of " + jit::to_string(kernel.target) + " " + kernel.text;
+    const std::string code =
+        "\x7f"
+        "ELF of " +
+        jit::to_string(kernel.target) + " " + kernel.text;
     jit::Cubin cubin;
     cubin.image.assign(code.begin(), code.end());
     cubin.registers = 168;

@@ -34,8 +34,8 @@ int nvrtcGetSupportedArchs(int* archs) {
 const char* nvrtcGetErrorString(int) {
   return "NVRTC_ERROR_MADE_UP";
 }
-int nvrtcCreateProgram(Program** program, const char* text, const char* name, int headers, const char* const* texts,
-                       const char* const* names) {
+int nvrtcCreateProgram(Program** program, const char* text, const char* name, int headers,
+                       const char* const* texts, const char* const* names) {
   *program = new Program{text, {}};
   (*program)->text += std::string("|") + name;
   for (int i = 0; i < headers; ++i) (*program)->text += std::string("|") + names[i] + "=" + texts[i];
@@ -52,7 +52,8 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
   if (has("builtins")) return builtins_failed;
   if (has("strange")) return 99;
   if (has("wrong")) {
-    program->log = "a.cuh(3): warning #1: odd\na.cuh(7): error: identifier \"wrong\"\n   is undefined\n\n1 error\n";
+    program->log =
+        "a.cuh(3): warning #1: odd\na.cuh(7): error: identifier \"wrong\"\n   is undefined\n\n1 error\n";
     return compilation_failed;
   }
   for (int i = 0; i < count; ++i) program->text += std::string("|") + options[i];

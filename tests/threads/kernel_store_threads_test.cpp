@@ -10,8 +10,8 @@
 namespace ingot::jit {
 namespace {
 
-using test::FakeCompiler;
 using test::fake_kernel;
+using test::FakeCompiler;
 
 template <class Work>
 void run_threads(int count, const Work& work) {
@@ -42,7 +42,8 @@ TEST(KernelStoreThreads, KernelsAreCompiledSideBySide) {
   CachedKernelStore store(compiler, std::nullopt, {});
   const auto start = std::chrono::steady_clock::now();
   run_threads(8, [&](int i) { EXPECT_TRUE(store.get(fake_kernel(i))); });
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(8 * 200)) << "one after another";
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(8 * 200))
+      << "one after another";
   EXPECT_EQ(compiler->compiled, 8);
 }
 

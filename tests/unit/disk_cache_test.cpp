@@ -16,11 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::hours;
-using test::FakeCompiler;
 using test::fake_kernel;
+using test::FakeCompiler;
 using Origin = CachedKernelStore::Origin;
 
-const SourceFile sources[] = {{"a.cuh", "int a;"}, {"b.cuh", "#include \"a.cuh\"\n"}, {"other.cuh", "int o;"}};
+const SourceFile sources[] = {
+    {"a.cuh", "int a;"}, {"b.cuh", "#include \"a.cuh\"\n"}, {"other.cuh", "int o;"}};
 
 void write(const fs::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
@@ -70,7 +71,9 @@ TEST_F(DiskCacheTest, KeepsKernelsForTheNextProcess) {
   EXPECT_EQ(test::read_all(file(1, ".cu")), fake_kernel(1).text) << "the source lies beside it";
   EXPECT_EQ(files(), 2U) << "nothing unfinished stays";
   // The vendor's tools read the file: the code comes first.
-  EXPECT_TRUE(test::read_all(file(1, ".cubin"))->starts_with("\x7f" "ELF of sm_90a"));
+  EXPECT_TRUE(test::read_all(file(1, ".cubin"))
+                  ->starts_with("\x7f"
+                                "ELF of sm_90a"));
 }
 
 TEST_F(DiskCacheTest, KeyHoldsAllThatShapesTheCode) {
@@ -103,9 +106,14 @@ TEST_F(DiskCacheTest, DamagedFilesAreMadeAnew) {
   store(cache, 1);
   store(cache, 2);
   const std::string whole = *test::read_all(file(1, ".cubin"));
-  std::vector<std::string> damaged{"", "x", whole + "x", std::string(whole.size(), '\0'), whole.substr(1),
+  std::vector<std::string> damaged{"",
+                                   "x",
+                                   whole + "x",
+                                   std::string(whole.size(), '\0'),
+                                   whole.substr(1),
                                    *test::read_all(file(2, ".cubin"))};
-  for (std::size_t length = 1; length < whole.size(); length += 13) damaged.push_back(whole.substr(0, length));
+  for (std::size_t length = 1; length < whole.size(); length += 13)
+    damaged.push_back(whole.substr(0, length));
   for (std::size_t at = 0; at < whole.size(); at += 3) {
     damaged.push_back(whole);
     damaged.back()[at] = static_cast<char>(damaged.back()[at] ^ 0x20);

@@ -24,14 +24,15 @@ TEST(KernelText, Gemm) {
   // barriers.
   EXPECT_EQ(kernel.shared_bytes, 3 * 384 * 128 + 128 * 256 * 2 + 2 * 4 * 272 + 15 * 8);
   EXPECT_EQ(kernel.cluster, 2);
-  EXPECT_EQ(kernel.text,
-            "#include \"sm90/gemm.cuh\"\n"
-            "using Shape = ingot::sm90::GemmShape<ingot::device::bf16, "
-            "ingot::device::Chain<ingot::device::Activate<ingot::activation::gelu_tanh, ingot::device::bf16>>, "
-            "true, 3072, 768, false, true, true, 2, 1, 256, 3, 2, 1, 1, true, 0>;\n"
-            "using Kernel = ingot::sm90::Gemm<Shape>;\n"
-            "static_assert(Kernel::threads == 384 && Shape::shared.total == 215288, \"launch\");\n"
-            "INGOT_KERNEL(ingot_kernel, Kernel)\n");
+  EXPECT_EQ(
+      kernel.text,
+      "#include \"sm90/gemm.cuh\"\n"
+      "using Shape = ingot::sm90::GemmShape<ingot::device::bf16, "
+      "ingot::device::Chain<ingot::device::Activate<ingot::activation::gelu_tanh, ingot::device::bf16>>, "
+      "true, 3072, 768, false, true, true, 2, 1, 256, 3, 2, 1, 1, true, 0>;\n"
+      "using Kernel = ingot::sm90::Gemm<Shape>;\n"
+      "static_assert(Kernel::threads == 384 && Shape::shared.total == 215288, \"launch\");\n"
+      "INGOT_KERNEL(ingot_kernel, Kernel)\n");
 }
 
 TEST(KernelText, FewGatedRoundsTheActivation) {
@@ -44,9 +45,10 @@ TEST(KernelText, FewGatedRoundsTheActivation) {
   const KernelText match = kernel_text(linear, tile, {9, 0, true});
   EXPECT_EQ(match.name, "f16_match_gelu_tanh_768to3072_gated_upfirst__f1x1x40s12");
   EXPECT_EQ(match.threads, 160);
-  EXPECT_NE(match.text.find("Activate<ingot::activation::gelu_tanh, ingot::device::f16>, "
-                            "ingot::device::RoundActivated<ingot::device::f16>, ingot::device::Multiply>, true, 3072, "
-                            "768, true, false, false, 1, 1, 40, 12, 1, 1>;"),
+  EXPECT_NE(match.text.find(
+                "Activate<ingot::activation::gelu_tanh, ingot::device::f16>, "
+                "ingot::device::RoundActivated<ingot::device::f16>, ingot::device::Multiply>, true, 3072, "
+                "768, true, false, false, 1, 1, 40, 12, 1, 1>;"),
             std::string::npos)
       << match.text;
   linear.numerics = Numerics::fast;
@@ -70,7 +72,8 @@ TEST(KernelText, PortableKernelsDoNotDependOnTheGatesOrder) {
   EXPECT_EQ(gate_first.shared_bytes, 4 * (64 + 64) * 64 * 2);
   EXPECT_EQ(gate_first.cluster, 1);
   EXPECT_NE(gate_first.text.find("#include \"sm80/linear.cuh\""), std::string::npos);
-  EXPECT_NE(gate_first.text.find("3072, 768, true, true, true, 64, 64, 64, 4, 2, 2, false>;"), std::string::npos)
+  EXPECT_NE(gate_first.text.find("3072, 768, true, true, true, 64, 64, 64, 4, 2, 2, false>;"),
+            std::string::npos)
       << gate_first.text;
 }
 
@@ -103,8 +106,8 @@ TEST(Target, ReadAndWritten) {
   }
   EXPECT_EQ(*parse_target("sm90a"), (Target{9, 0, true}));
   EXPECT_EQ(*parse_target("sm120"), (Target{12, 0, false}));
-  for (const char* text : {"", "sm", "sm_", "sm_75", "sm_80a", "sm_9x", "compute_90", "90", "sm_090", "sm_1e9",
-                           "sm_99999999999999999999", "sm_-90", "sm_90a "}) {
+  for (const char* text : {"", "sm", "sm_", "sm_75", "sm_80a", "sm_9x", "compute_90", "90", "sm_090",
+                           "sm_1e9", "sm_99999999999999999999", "sm_-90", "sm_90a "}) {
     const auto target = parse_target(text);
     ASSERT_FALSE(target) << text;
     EXPECT_EQ(target.error().code, ErrorCode::invalid_argument);
@@ -128,9 +131,9 @@ TEST(Sources, EmbeddedFilesAreWholeAndClosed) {
   const auto gemm = included_sources("#include \"sm90/gemm.cuh\"\n", all);
   std::vector<std::string_view> names;
   for (const SourceFile& file : gemm) names.push_back(file.name);
-  for (const char* name : {"sm90/gemm.cuh", "sm90/gemm_pipeline.cuh", "sm90/ptx.cuh", "sm90/wgmma.cuh",
-                           "sm90/layout.cuh", "epilogue.cuh", "activations.cuh", "linear_args.cuh", "numbers.cuh",
-                           "device/intrinsics.cuh"}) {
+  for (const char* name :
+       {"sm90/gemm.cuh", "sm90/gemm_pipeline.cuh", "sm90/ptx.cuh", "sm90/wgmma.cuh", "sm90/layout.cuh",
+        "epilogue.cuh", "activations.cuh", "linear_args.cuh", "numbers.cuh", "device/intrinsics.cuh"}) {
     EXPECT_NE(std::ranges::find(names, name), names.end()) << name;
   }
   for (const char* name : {"sm90/few.cuh", "sm80/linear.cuh", "f32/linear.cuh"})

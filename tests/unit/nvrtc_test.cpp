@@ -11,7 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const jit::SourceFile sources[] = {{"a.cuh", "int a;"}, {"b.cuh", "#include \"a.cuh\"\n"}, {"c.cuh", "int c;"}};
+const jit::SourceFile sources[] = {
+    {"a.cuh", "int a;"}, {"b.cuh", "#include \"a.cuh\"\n"}, {"c.cuh", "int c;"}};
 
 /// A folder tree with copies of the stand-in library.
 class NvrtcTest : public testing::Test {
@@ -26,7 +27,8 @@ class NvrtcTest : public testing::Test {
     environment.ingot_nvrtc = path(place);
     return open_nvrtc(environment, sources);
   }
-  void expect_error(const Result<std::shared_ptr<const Nvrtc>>& opened, const std::vector<std::string>& words) const {
+  void expect_error(const Result<std::shared_ptr<const Nvrtc>>& opened,
+                    const std::vector<std::string>& words) const {
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, ErrorCode::unsupported);
     EXPECT_EQ(opened.error().message.find('\n'), std::string::npos);
@@ -59,7 +61,8 @@ TEST_F(NvrtcTest, SearchedInOrder) {
   EXPECT_EQ(all[2], path("home/lib64/libnvrtc.so.13"));
   EXPECT_EQ(all[3], "libnvrtc.so.13");
   environment.ingot_nvrtc = path("home/lib64");
-  EXPECT_EQ(nvrtc_candidates(environment, folder.path()), (std::vector<std::string>{path("home/lib64/libnvrtc.so.13")}))
+  EXPECT_EQ(nvrtc_candidates(environment, folder.path()),
+            (std::vector<std::string>{path("home/lib64/libnvrtc.so.13")}))
       << "what is named is the only one";
   environment.ingot_nvrtc = path("some/file.so");
   EXPECT_EQ(nvrtc_candidates(environment), (std::vector<std::string>{path("some/file.so")}));
@@ -76,9 +79,8 @@ TEST_F(NvrtcTest, OpensFromAPythonEnvironment) {
   EXPECT_EQ((*opened)->file(), path(lib + "libnvrtc.so.13"));
   EXPECT_EQ((*opened)->version(), (NvrtcVersion{13, 9}));
   // Another build of the same version is another compiler.
-  EXPECT_EQ((*opened)->identity(),
-            "NVRTC 13.9 (" + std::to_string(fs::file_size(INGOT_FAKE_NVRTC)) +
-                " bytes) -std=c++17 -default-device --ptxas-options=-v");
+  EXPECT_EQ((*opened)->identity(), "NVRTC 13.9 (" + std::to_string(fs::file_size(INGOT_FAKE_NVRTC)) +
+                                       " bytes) -std=c++17 -default-device --ptxas-options=-v");
 }
 
 TEST_F(NvrtcTest, SaysWhatIsWrongAndWhatToDo) {
@@ -114,13 +116,16 @@ TEST_F(NvrtcTest, Compiles) {
     EXPECT_EQ(failed.error().code, code);
     EXPECT_TRUE(failed.error().message.starts_with(message)) << failed.error().message;
   };
-  expect_failure("wrong", ErrorCode::device, "some does not compile for sm_90a: a.cuh(7): error: identifier \"wrong\"");
+  expect_failure("wrong", ErrorCode::device,
+                 "some does not compile for sm_90a: a.cuh(7): error: identifier \"wrong\"");
   expect_failure("memory", ErrorCode::out_of_memory, "some: not enough memory to compile");
-  expect_failure("builtins", ErrorCode::unsupported, (*compiler)->file() + " cannot open its libnvrtc-builtins.so.13.9");
+  expect_failure("builtins", ErrorCode::unsupported,
+                 (*compiler)->file() + " cannot open its libnvrtc-builtins.so.13.9");
   expect_failure("strange", ErrorCode::device, "some: nvrtcCompileProgram: NVRTC_ERROR_MADE_UP");
   expect_failure("silent", ErrorCode::device, "some: NVRTC 13.9 does not say what the kernel uses");
   kernel.target = {13, 0, false};
-  expect_failure("", ErrorCode::unsupported, "NVRTC 13.9 (" + (*compiler)->file() + ") does not compile for sm_130");
+  expect_failure("", ErrorCode::unsupported,
+                 "NVRTC 13.9 (" + (*compiler)->file() + ") does not compile for sm_130");
 }
 
 TEST(NvrtcLog, Resources) {
@@ -165,7 +170,8 @@ TEST(NvrtcLog, TargetsACompilerServes) {
   EXPECT_EQ(target(12, 1, false), "sm_120");
   EXPECT_EQ(target(10, 3, true), "none") << "chip-specific code does not";
   EXPECT_EQ(target(11, 0, false), "none");
-  EXPECT_EQ(jit::to_string(*compiled_target({11, 0, false}, {})), "sm_110") << "a compiler that does not tell";
+  EXPECT_EQ(jit::to_string(*compiled_target({11, 0, false}, {})), "sm_110")
+      << "a compiler that does not tell";
 }
 
 }  // namespace
