@@ -5,9 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "ingot/engine.h"
+#include "ingot/mlp.h"
+#include "ingot/plan.h"
 #include "ingot/status.h"
 
 namespace ingot {
@@ -39,11 +43,36 @@ struct CacheCleared {
   std::uint64_t bytes = 0;
 };
 
+struct WarmOptions {
+  GpuDescription gpu;                  ///< to compile for; it need not be here
+  std::vector<std::int64_t> tokens{};  ///< empty: every number up to most_warm_tokens
+  Numerics numerics = Numerics::match;
+  GateLayout layout = GateLayout::separate;  ///< separate: for gate's weights before up's, and behind
+  int threads = 0;                           ///< that compile; 0: one per processor
+  std::function<void(double fraction, const std::string& kernel)>
+      progress{};  ///< from any thread, one at a time
+};
+inline constexpr std::int64_t most_warm_tokens = 65536;
+
+struct WarmedKernel {
+  std::string name, target;
+  bool compiled = false;  ///< now; else it was there
+  double seconds = 0;     ///< to compile or read
+};
+struct CacheWarmed {
+  std::string folder;
+  std::vector<WarmedKernel> kernels;  ///< sorted by name
+};
+
 /// What the folder of this process's environment holds. Error unsupported: there is no such folder, because
 /// none of the variables is set.
 Result<CacheListing> list_cache();
 /// Removes every kernel, for this and all other processes; those that run on are not disturbed. Errors
 /// unsupported; unreadable: a file cannot be removed.
 Result<CacheCleared> clear_cache();
+/// Compiles what the planner takes for the MLP's two linears, for weights and inputs at 16-byte addresses and
+/// strides, so that the first run finds it. Errors unsupported: no folder, no compiler, or no kernels for
+/// such a GPU; unreadable: a kernel cannot be kept; device: one does not compile.
+Result<CacheWarmed> warm_cache(const Mlp& mlp, const WarmOptions& options);
 
 }  // namespace ingot

@@ -89,9 +89,9 @@ class PreparedMlp {
   /// kernel that failed since the last call.
   Result<void> run(const RunArguments& arguments) const;
 
-  /// Compiles and loads what run() needs for this many tokens, x and y at 16-byte addresses and row strides as
-  /// allocators give them; nothing on a CPU. run() does it at first use, but cannot while its stream is being
-  /// captured. Errors unsupported, device: as run().
+  /// Compiles and loads what run() needs for this many tokens, x and y at 16-byte addresses and row strides
+  /// as allocators give them; nothing on a CPU. run() does it at first use, but cannot while its stream is
+  /// being captured. Errors unsupported, device: as run().
   Result<void> warm(std::int64_t tokens) const;
 
   /// What run() does for this many tokens, and why.
@@ -115,8 +115,8 @@ struct EngineOptions {
 /// A device and what belongs to it once (threads; contexts and compiled kernels on GPUs). Copies share it.
 class Engine {
  public:
-  /// Errors invalid_argument: options; unsupported: no such device, driver or compiler here, each says what to
-  /// do; device: the driver's; out_of_memory: threads cannot be started.
+  /// Errors invalid_argument: options; unsupported: no such device, driver or compiler here, each says what
+  /// to do; device: the driver's; out_of_memory: threads cannot be started.
   static Result<Engine> open(const EngineOptions& options = {});
 
   const DeviceDescription& device() const;

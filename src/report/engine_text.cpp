@@ -23,13 +23,6 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.1f} kB", bytes * 1e-3);
 }
 
-std::string cache_text(std::uint64_t bytes) {
-  const double kib = static_cast<double>(bytes) / 1024;
-  if (kib >= 1024 * 1024) return fmt::format("{:.1f} GiB", kib / (1024 * 1024));
-  if (kib >= 1024) return fmt::format("{:.4g} MiB", kib / 1024);
-  return fmt::format("{:.4g} KiB", kib);
-}
-
 std::string title(const Mlp& mlp, std::int64_t tokens) {
   return fmt::format("{} token{} of {}", tokens, tokens == 1 ? "" : "s", to_string(mlp));
 }
@@ -169,10 +162,10 @@ std::string text(const Machine& machine, const TextOptions& options) {
   line("CPU", fmt::format("{}, {} processor{}", machine.cpu, machine.processors,
                           machine.processors == 1 ? "" : "s"));
   line("sets", fmt::format("{} (Ingot's loops: {})", machine.instruction_sets, machine.loops_isa));
-  line("caches", fmt::format("L1 {}, L2 {} per core, L3 {}", cache_text(machine.l1_bytes),
-                             cache_text(machine.l2_bytes), cache_text(machine.l3_bytes)));
-  line("memory", fmt::format("{}, {} available", cache_text(machine.memory_bytes),
-                             cache_text(machine.available_bytes)));
+  line("caches", fmt::format("L1 {}, L2 {} per core, L3 {}", memory_text(machine.l1_bytes),
+                             memory_text(machine.l2_bytes), memory_text(machine.l3_bytes)));
+  line("memory", fmt::format("{}, {} available", memory_text(machine.memory_bytes),
+                             memory_text(machine.available_bytes)));
   line("GEMM", fmt::format("{}: {}", machine.gemm_library, machine.gemm_dtypes));
   if (machine.measured) {
     const CpuDescription& cpu = machine.measured->cpu;
@@ -185,12 +178,12 @@ std::string text(const Machine& machine, const TextOptions& options) {
   line("GPU driver", machine.driver.value_or("none"));
   for (const GpuDevice& gpu : machine.gpus) {
     line("GPU", fmt::format("{}, sm_{}{}, {}", gpu.name, gpu.compute_major, gpu.compute_minor,
-                            cache_text(gpu.memory_bytes)));
+                            memory_text(gpu.memory_bytes)));
   }
   line("compiler", machine.device_compiler.value_or("none"));
   line("cache", machine.cache_folder
                     ? fmt::format("{}: {} file{}, {}{}", *machine.cache_folder, machine.cache_files,
-                                  machine.cache_files == 1 ? "" : "s", cache_text(machine.cache_bytes),
+                                  machine.cache_files == 1 ? "" : "s", memory_text(machine.cache_bytes),
                                   machine.cache_writable ? "" : ", not writable")
                     : std::string("none"));
   if (machine.missing.empty()) return out + "\nnothing is missing\n";
