@@ -181,7 +181,10 @@ std::vector<KernelTile> rank_kernels(const LinearSpec& linear, std::int64_t toke
   std::vector<KernelTile> tiles;
   for (const Ranking::Entry& entry : ranking.entries) {
     if (tiles.size() == count) break;
-    if (std::ranges::find(tiles, entry.tile) == tiles.end()) tiles.push_back(entry.tile);
+    // Frames that differ only in what this linear does not use come out as one tile.
+    const std::string name = label(entry.tile);
+    if (std::ranges::none_of(tiles, [&](const KernelTile& tile) { return label(tile) == name; }))
+      tiles.push_back(entry.tile);
   }
   return tiles;
 }

@@ -68,13 +68,12 @@ struct BlasCalls {
     if (attribute == 1 && number != std::uint64_t{32} << 20) return 7;
     if (attribute == 3) instance->reduction = static_cast<std::uint32_t>(number);
     if (attribute == 5) instance->alignments.clear();
-    if (attribute >= 5 && attribute <= 8)
-      instance->alignments.push_back(static_cast<std::uint32_t>(number));
+    if (attribute >= 5 && attribute <= 8) instance->alignments.push_back(static_cast<std::uint32_t>(number));
     return outcome();
   }
-  static int propose(gpu::BlasHandle, gpu::BlasDescription, gpu::BlasLayout, gpu::BlasLayout,
-                     gpu::BlasLayout, gpu::BlasLayout, gpu::BlasPreference, int wanted,
-                     gpu::BlasHeuristic* results, int* found) {
+  static int propose(gpu::BlasHandle, gpu::BlasDescription, gpu::BlasLayout, gpu::BlasLayout, gpu::BlasLayout,
+                     gpu::BlasLayout, gpu::BlasPreference, int wanted, gpu::BlasHeuristic* results,
+                     int* found) {
     *found = std::min<int>(wanted, static_cast<int>(instance->algorithms.size()));
     for (int i = 0; i < *found; ++i)
       results[i].algorithm.words[0] = instance->algorithms[static_cast<std::size_t>(i)];

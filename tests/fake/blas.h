@@ -17,8 +17,8 @@ namespace ingot::test {
 
 /// One recorded product, as the library was told.
 struct Product {
-  std::uint64_t rows = 0, columns = 0, depth = 0;             ///< of the column-major result; summed over
-  std::int64_t stride_a = 0, stride_b = 0, stride_d = 0;      ///< elements
+  std::uint64_t rows = 0, columns = 0, depth = 0;         ///< of the column-major result; summed over
+  std::int64_t stride_a = 0, stride_b = 0, stride_d = 0;  ///< elements
   int type = 0, compute = 0, transpose_a = 0, epilogue = 0;
   const void *a = nullptr, *b = nullptr, *d = nullptr, *bias = nullptr, *workspace = nullptr;
   std::uint64_t algorithm = 0;

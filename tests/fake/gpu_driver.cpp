@@ -291,8 +291,8 @@ struct FakeCalls {
   }
   static CuResult event_synchronize(CuEvent) { return outcome(); }
   static CuResult elapsed(float* milliseconds, CuEvent start, CuEvent end) {
-    *milliseconds = static_cast<float>(
-        1e3 * (*reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(start)));
+    *milliseconds =
+        static_cast<float>(1e3 * (*reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(start)));
     return outcome();
   }
   static CuResult is_capturing(CuStream, int* status) {

@@ -96,8 +96,7 @@ class FakeGpu {
   FakeGpu* before_ = nullptr;  ///< the one in use until this one was made
   std::shared_ptr<const gpu::Driver> driver_;
   std::array<Launch, 64> kept_;
-  std::atomic<int> launches_{0}, loads_{0}, contexts_{0}, modules_{0}, memories_{0},
-      events_{0}, streams_{0};
+  std::atomic<int> launches_{0}, loads_{0}, contexts_{0}, modules_{0}, memories_{0}, events_{0}, streams_{0};
 };
 
 /// A store whose compiler writes the text itself as the code. Counts what it is asked for.

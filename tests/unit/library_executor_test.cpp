@@ -334,8 +334,7 @@ TEST(Blas, EveryCallMayFailAndNothingIsLeft) {
     if (library) {
       const auto source =
           std::make_shared<gpu::LibrarySource>(std::make_shared<gpu::GemmChoices>(device, *library));
-      const auto gpu =
-          gpu::open(device, std::make_shared<test::FakeStore>(), {.library = source}).value();
+      const auto gpu = gpu::open(device, std::make_shared<test::FakeStore>(), {.library = source}).value();
       const auto executor =
           gpu::prepare(gpu, mlp.mlp, mlp.weights, {.numerics = {}, .rung = Rung::matmul_add}).value();
       const auto ran = executor->run(mlp.run(64, *executor));
