@@ -199,7 +199,8 @@ Result<Ladder> bench_gpu(const std::shared_ptr<const gpu::Gpu>& gpu, const Probl
   ladder->floor = floor_of(problem.mlp(), problem.tokens(), gpu->description);
   ladder->skipped.insert(ladder->skipped.end(), skipped.begin(), skipped.end());
   std::ranges::stable_sort(ladder->skipped, {}, &SkippedRung::rung);
-  if (gpu->library != nullptr) {
+  const auto of_library = [](const RungResult& rung) { return is_library_rung(rung.candidate.rung); };
+  if (gpu->library != nullptr && std::ranges::any_of(ladder->rungs, of_library)) {
     const gpu::CurrentContext current(*gpu->device);
     if (const auto library = gpu->library->get(gpu->device)) ladder->library = (*library)->blas()->name();
   }
