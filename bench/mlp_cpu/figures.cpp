@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "contenders.h"
 #include "cpu/gemm.h"
@@ -19,7 +20,8 @@ using bench_mlp::Contenders;
 
 const std::vector<Rung> every_rung{Rung::matmul_add, Rung::unfused, Rung::epilogue, Rung::one_pass};
 
-/// The MLP's products as single oneDNN calls into buffers of their own.
+/// The MLP's products as single oneDNN calls into buffers of their own. T: float or, for bf16, uint16_t.
+template <class T>
 struct GemmsAlone {
   GemmsAlone(const Mlp& mlp, std::int64_t tokens, int with_threads)
       : m(tokens),
@@ -27,23 +29,25 @@ struct GemmsAlone {
         width(mlp.hidden * (mlp.gated ? 2 : 1)),
         hidden(mlp.hidden),
         threads(with_threads) {
-    for (auto [buffer, elements] :
-         {std::pair{&x, m * dim}, std::pair{&w1, width * dim}, std::pair{&w2, hidden * dim},
-          std::pair{&h, m * width}, std::pair{&y, m * dim}}) {
-      *buffer = cpu::Buffer<float>::allocate(static_cast<std::size_t>(elements));
-      std::fill_n(buffer->data(), elements, 0.25F);
+    for (auto [buffer, elements] : {std::pair{&x, m * dim}, std::pair{&w1, width * dim},
+                                    std::pair{&w2, hidden * dim}, std::pair{&activated, m * hidden}}) {
+      *buffer = cpu::Buffer<T>::allocate(static_cast<std::size_t>(elements));
+      std::fill_n(buffer->data(), elements, sizeof(T) == 2 ? T{0x3e80} : T{1} / 4);  // 0.25
     }
+    h = cpu::Buffer<float>::allocate(static_cast<std::size_t>(m * width));
+    y = cpu::Buffer<float>::allocate(static_cast<std::size_t>(m * dim));
   }
   Result<void> run() const {
     const bool ok = bench_mlp::onednn_matmul(m, width, dim, x.data(), w1.data(), h.data(), threads) &&
-                    bench_mlp::onednn_matmul(m, dim, hidden, h.data(), w2.data(), y.data(), threads);
+                    bench_mlp::onednn_matmul(m, dim, hidden, activated.data(), w2.data(), y.data(), threads);
     if (!ok) return Error{ErrorCode::out_of_memory, "oneDNN failed"};
     return {};
   }
 
   std::int64_t m, dim, width, hidden;
   int threads;
-  cpu::Buffer<float> x, w1, w2, h, y;
+  cpu::Buffer<T> x, w1, w2, activated;
+  cpu::Buffer<float> h, y;
 };
 
 void ladder(const Engine& engine, DType dtype) {
@@ -51,8 +55,16 @@ void ladder(const Engine& engine, DType dtype) {
   constexpr std::int64_t tokens = 8192;
   const auto contenders = Contenders::make(engine, mlp, tokens, GateLayout::packed_value_first, every_rung);
   if (!contenders) return;
-  const GemmsAlone gemms(mlp, tokens, engine.device().cpu.threads);
-  contenders->all().push_back({"gemms", [&] { return gemms.run(); }, 0, true});
+  const CpuDescription& cpu = engine.device().cpu;
+  const bool native = dtype == DType::bf16 && cpu.native_bf16;
+  std::optional<GemmsAlone<float>> gemms;
+  std::optional<GemmsAlone<std::uint16_t>> gemms_bf16;
+  if (native) {
+    gemms_bf16.emplace(mlp, tokens, cpu.threads);
+  } else {
+    gemms.emplace(mlp, tokens, cpu.threads);
+  }
+  contenders->all().push_back({"gemms", [&] { return native ? gemms_bf16->run() : gemms->run(); }, 0, true});
   const std::vector<double> us =
       contenders->medians_us({.samples = 15, .least_seconds = 1, .most_seconds = 6});
   fmt::print("\n{} tokens of {}\n", tokens, to_string(mlp));
@@ -74,7 +86,7 @@ void gemm_rate(const Engine& engine) {
     const Mlp mlp{dim, hidden, Activation::identity, false, false, DType::f32};
     const auto contenders = Contenders::make(engine, mlp, 2048, GateLayout::separate, {Rung::unfused});
     if (!contenders) return;
-    const GemmsAlone gemms(mlp, 2048, engine.device().cpu.threads);
+    const GemmsAlone<float> gemms(mlp, 2048, engine.device().cpu.threads);
     contenders->all().push_back({"gemms", [&] { return gemms.run(); }, 0, true});
     const std::vector<double> us =
         contenders->medians_us({.samples = 15, .least_seconds = 0.5, .most_seconds = 6});
@@ -98,14 +110,14 @@ void call_cost(const Engine& engine) {
     }
     return {};
   };
-  const GemmsAlone gemms(mlp, 1, 1);
+  const GemmsAlone<float> gemms(mlp, 1, 1);
   contenders->all().push_back(
       {"gemms",
        [&]() -> Result<void> {
          const cpu::SingleThreaded single;
          for (int i = 0; i < calls; ++i) {
            cpu::gemm(1, 32, 16, gemms.x.data(), 16, gemms.w1.data(), 16, false, gemms.h.data(), 32);
-           cpu::gemm(1, 16, 32, gemms.h.data(), 32, gemms.w2.data(), 32, false, gemms.y.data(), 16);
+           cpu::gemm(1, 16, 32, gemms.activated.data(), 32, gemms.w2.data(), 32, false, gemms.y.data(), 16);
          }
          return {};
        },
