@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <new>
@@ -29,28 +30,34 @@ constexpr std::int64_t gemm_rows = 192, gemm_columns = 1024, gemm_depth = 512;
 constexpr std::int64_t few_rows = 16;
 constexpr std::int64_t tile_rows = 64, tile_columns = 256;
 
-void keep_best(const CpuDescription& round, CpuDescription& best) {
-  const auto faster = [](double rate, double overhead, double& best_rate, double& best_overhead) {
-    if (rate <= best_rate) return;
-    best_rate = rate;
-    best_overhead = overhead;
+constexpr std::size_t rounds = 3;
+
+/// Every rate the middle one of the rounds: neither what the machine can do for a moment nor what it does
+/// when it is disturbed.
+CpuDescription middle(const std::array<CpuDescription, rounds>& measured) {
+  CpuDescription out = measured[0];
+  const auto set = [&](auto&& rate) {
+    std::array<double, rounds> values{};
+    for (std::size_t i = 0; i < rounds; ++i) values[i] = rate(measured[i]);
+    std::sort(values.begin(), values.end());
+    return values[rounds / 2];
   };
-  faster(round.gemm_flops_per_s, round.gemm_row_overhead, best.gemm_flops_per_s, best.gemm_row_overhead);
-  faster(round.bf16_flops_per_s, round.bf16_row_overhead, best.bf16_flops_per_s, best.bf16_row_overhead);
   for (double CpuDescription::*rate :
-       {&CpuDescription::cached_bytes, &CpuDescription::cache_bytes_per_s,
-        &CpuDescription::memory_bytes_per_s, &CpuDescription::stream_bytes_per_s,
-        &CpuDescription::cache_stream_bytes_per_s}) {
-    best.*rate = std::max(best.*rate, round.*rate);
+       {&CpuDescription::gemm_flops_per_s, &CpuDescription::gemm_row_overhead,
+        &CpuDescription::bf16_flops_per_s, &CpuDescription::bf16_row_overhead, &CpuDescription::cached_bytes,
+        &CpuDescription::cache_bytes_per_s, &CpuDescription::memory_bytes_per_s,
+        &CpuDescription::stream_bytes_per_s, &CpuDescription::cache_stream_bytes_per_s,
+        &CpuDescription::task_s}) {
+    out.*rate = set([&](const CpuDescription& cpu) { return cpu.*rate; });
   }
-  best.task_s = std::min(best.task_s, round.task_s);
   for (std::size_t d = 0; d < dtype_count; ++d) {
     for (std::size_t a = 0; a < activation_count; ++a) {
-      best.activation_s[d][a] = std::min(best.activation_s[d][a], round.activation_s[d][a]);
+      out.activation_s[d][a] = set([&](const CpuDescription& cpu) { return cpu.activation_s[d][a]; });
     }
-    best.gate_s[d] = std::min(best.gate_s[d], round.gate_s[d]);
-    best.convert_s[d] = std::min(best.convert_s[d], round.convert_s[d]);
+    out.gate_s[d] = set([&](const CpuDescription& cpu) { return cpu.gate_s[d]; });
+    out.convert_s[d] = set([&](const CpuDescription& cpu) { return cpu.convert_s[d]; });
   }
+  return out;
 }
 
 class Calibration {
@@ -64,19 +71,15 @@ class Calibration {
   Result<DeviceDescription> measure() {
     if (!allocate()) return Error{ErrorCode::out_of_memory, "not enough memory to measure this CPU"};
     // Rounds apart from each other: what slows one measurement down on a shared machine lasts seconds.
-    constexpr int rounds = 3;
-    for (int round = 0; round < rounds; ++round) {
-      CpuDescription rates = description_.cpu;
+    std::array<CpuDescription, rounds> measured;
+    for (CpuDescription& rates : measured) {
+      rates = description_.cpu;
       measure_task(rates);
       measure_gemm(rates);
       measure_memory(rates);
       measure_loops(rates);
-      if (round == 0) {
-        description_.cpu = rates;
-      } else {
-        keep_best(rates, description_.cpu);
-      }
     }
+    description_.cpu = middle(measured);
     const std::time_t now = std::time(nullptr);
     description_.source = fmt::format("measured {:%Y-%m-%d}", fmt::gmtime(now));
     if (failed_) return Error{ErrorCode::out_of_memory, "the GEMM library ran out of memory"};
