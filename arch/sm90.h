@@ -7,8 +7,10 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 #include "kernels/sm90/layout.cuh"
 
@@ -17,34 +19,50 @@ namespace ingot::arch::sm90 {
 using ingot::sm90::FewTile;
 using ingot::sm90::GemmTile;
 
-// One H200. Cycles are of the multiprocessor's clock, which the power limit sets: 1.98 GHz in short work, 1.7
-// in single GEMMs of some 20 us, 1.35 to 1.5 sustained.
+// One H200: the model's constants, fitted together to the 211 tiles in docs/measured/two_launch_h200.txt
+// (docs/cost-model.md says how well they fit).
 inline constexpr int multiprocessors = 132;
-inline constexpr double clock_ghz = 1.7;
+inline constexpr double tensor_flops_per_s = 790e12;     // a large product
+inline constexpr double memory_bytes_per_s = 4.3e12;     // a copy
 inline constexpr double multiply_adds_per_cycle = 2048;  // dense 16-bit, one multiprocessor
-inline constexpr double tensor_share = 0.97;  // of that rate, reached by a ring that is never empty
-inline constexpr double fill_bytes_per_cycle =
-    60;  // from L2 to one multiprocessor; multicast does not raise it
-inline constexpr double remote_bytes_per_cycle = 14;  // to shared memory of the cluster's other blocks
-inline constexpr double memory_gb_s = 4300;
-inline constexpr double launch_us = 1.1;        // from one kernel of a graph to the next
-inline constexpr double early_launch_us = 0.6;  // the same where the second one was launched ahead
-inline constexpr double first_data_us = 1.6;    // from a block's first instruction to its first product
+inline constexpr double tensor_share = 0.94;      // of that rate, reached by a ring that is never empty
+inline constexpr double three_warpgroups = 1.03;  // a third one's ring is shallow beside its tile
+// The power limit sets the clock: short work runs at the first, work of several milliseconds at the second,
+// and `clock_fall_us` of work is half-way.
+inline constexpr double short_clock_ghz = 1.7, long_clock_ghz = 1.35, clock_fall_us = 600;
+inline constexpr double fill_bytes_per_ns = 122;      // from L2 to one multiprocessor, multicast or not
+inline constexpr double launch_us = 1.1;              // from one kernel of a graph to the next
+inline constexpr double gemm_start_us = 1.65;         // from a block's start to its first product
+inline constexpr double few_start_us = 1.15;          // the same of the kernel for few tokens
+inline constexpr double stream_bytes_per_ns = 3870;   // from memory, beside the multiplication
+inline constexpr double ragged = 0.67;                // of a last wave's empty places that cost no time
+inline constexpr double plain_unit_cycles = 150;      // a warp's unit of 16 x 64 outputs: bias and store
+inline constexpr double activated_unit_cycles = 620;  // and an activation
+inline constexpr double gated_unit_cycles = 1090;     // and the product
+inline constexpr double offload_unit_cycles = 470;    // by the three epilogue warps, together
+inline constexpr double offload_gated_unit_cycles = 1500;
+inline constexpr double offload_us = 0.15;                // what they leave of a tile's finish to the others
+inline constexpr double split_us = 2.9;                   // the two cluster barriers around an exchange
+inline constexpr double split_bytes_per_cycle = 15;       // of f32 sums to the cluster's other blocks
+inline constexpr double few_split_bytes_per_cycle = 4.7;  // the same of the kernel for few tokens
+inline constexpr double few_finish_us = 0.007;            // a token of a tile, for each block of 64 features
+inline constexpr double few_k_warpgroup_us = 0.23;        // sums of two warpgroups through shared memory
 
-/// Clusters of a size that the card holds at once; 0: not measured, ask the driver.
-constexpr int resident_clusters(int blocks) {
-  switch (blocks) {
-    case 1:
-      return 132;
-    case 2:
-      return 66;
-    case 4:
-      return 30;
-    case 8:
-      return 15;
-    default:
-      return 0;
-  }
+/// A Hopper card beside the H200.
+struct Card {
+  int multiprocessors = sm90::multiprocessors;
+  double speed = 1;   ///< clocks, over the H200's
+  double memory = 1;  ///< bandwidth, over the H200's
+  double launch_us = sm90::launch_us;
+};
+
+/// Clusters of a size that a card holds at once, in proportion to those counted on an H200 (sizes 1, 2, 4
+/// and 8).
+constexpr int resident_clusters(int blocks, int card_multiprocessors = multiprocessors) {
+  constexpr int counted[] = {132, 66, 42, 30, 23, 20, 16, 15};
+  if (blocks < 1 || blocks > 8) return 0;
+  const int here = counted[blocks - 1] * card_multiprocessors / multiprocessors;
+  return here < 1 ? 1 : here;
 }
 
 /// What of a linear decides a tile.
@@ -127,49 +145,85 @@ constexpr std::int64_t work(const FewTile& t, const LinearShape& l, std::int64_t
 }
 
 /// Bytes that must pass the memory: x and y once, the weights once.
-constexpr double memory_us(const LinearShape& l, std::int64_t tokens) {
+constexpr double bytes(const LinearShape& l, std::int64_t tokens) {
   const double matrices = l.gated ? 2 : 1, t = static_cast<double>(tokens);
   const double in = static_cast<double>(l.in), out = static_cast<double>(l.out);
-  return 2 * (t * in + matrices * in * out + t * out) / memory_gb_s * 1e-3;
+  return 2 * (t * in + matrices * in * out + t * out);
 }
 
-/// A model, to rank tiles and to forecast: waves of clusters times the blocks of K, each at the slower of the
-/// tensor cores and the way from L2, then what no multiplication hides. `clusters`: resident ones of the
-/// tile's size.
-constexpr double forecast_us(const GemmTile& t, const LinearShape& l, std::int64_t tokens, int clusters) {
+/// Waves of a launch; the last one's empty places save some time, since the others share the power and L2.
+inline double waves(std::int64_t pieces, int places) {
+  const double whole = static_cast<double>(ceil_div(pieces, places));
+  const double filled = static_cast<double>(pieces) / places;
+  return whole - ragged * (whole - (filled > 1 ? filled : 1));
+}
+
+/// Microseconds in which the multiprocessors multiply and finish, at a clock.
+inline double busy_us(const GemmTile& t, const LinearShape& l, std::int64_t tokens, const Card& card,
+                      double ghz) {
+  const double cycle_us = 1e-3 / ghz;
   const double k_blocks = static_cast<double>(ceil_div(ceil_div(l.in, ingot::sm90::block_k), t.splits));
-  const double multiply = rows(t) * t.cols * ingot::sm90::block_k / multiply_adds_per_cycle / tensor_share;
-  const double fill = 2.0 * ingot::sm90::block_k * (rows(t) + t.cols) / fill_bytes_per_cycle;
-  const double tile_us = k_blocks * (multiply > fill ? multiply : fill) / clock_ghz * 1e-3;
-  const double units = t.subtiles * ((out_columns(t, l.gated) + 63) / 64);
-  double finish_us = units * 350 / clock_ghz * 1e-3;  // bias, activation and stores of a warp's units
+  const double multiply =
+      rows(t) * t.cols * ingot::sm90::block_k / multiply_adds_per_cycle / tensor_share * cycle_us;
+  const double fill = 2e-3 * ingot::sm90::block_k * (rows(t) + t.cols) / (fill_bytes_per_ns * card.speed);
+  // Where both take as long, neither hides the other: the norm of fourth powers.
+  const double squares = multiply * multiply * multiply * multiply + fill * fill * fill * fill;
+  double tile_us = k_blocks * std::sqrt(std::sqrt(squares)) * (t.consumers > 2 ? three_warpgroups : 1);
+  const int units = (out_columns(t, l.gated) + 63) / 64;
+  double unit_cycles = l.activated ? activated_unit_cycles : plain_unit_cycles;
+  if (l.gated) unit_cycles = gated_unit_cycles;
+  double finish_us = t.subtiles * units * unit_cycles * cycle_us;  // of the last tile
+  double between_us = finish_us;                                   // of a tile that is not the last
+  if (t.epilogue_warps) {
+    const double all = rows(t) / 16.0 * units / 3;
+    const double offloaded = all * (l.gated ? offload_gated_unit_cycles : offload_unit_cycles) * cycle_us;
+    if (offloaded > tile_us) tile_us = offloaded;
+    between_us = offload_us;
+  }
   double exchange_us = 0;
   if (t.splits > 1) {
-    const double bytes = 4.0 * rows(t) * t.cols * (t.splits - 1) / t.splits;
-    exchange_us = 0.8 + bytes / remote_bytes_per_cycle / clock_ghz * 1e-3;
+    const double sums = 4.0 * rows(t) * t.cols * (t.splits - 1) / t.splits;
+    exchange_us = split_us + sums / split_bytes_per_cycle * cycle_us;
     finish_us /= t.splits;
   }
-  const auto waves = static_cast<double>(ceil_div(work(t, l, tokens), clusters));
-  const double hidden = t.epilogue_warps ? 0.3 : finish_us;  // of a tile that is not the last
-  const double us =
-      launch_us + first_data_us + waves * tile_us + (waves - 1) * hidden + exchange_us + finish_us;
-  const double memory = launch_us + first_data_us + memory_us(l, tokens);
-  return us > memory ? us : memory;
+  const double all = waves(work(t, l, tokens), resident_clusters(blocks_in_cluster(t), card.multiprocessors));
+  return all * tile_us + (all - 1) * between_us + finish_us + exchange_us;
 }
-constexpr double forecast_us(const FewTile& t, const LinearShape& l, std::int64_t tokens, int clusters) {
+inline double busy_us(const FewTile& t, const LinearShape& l, std::int64_t tokens, const Card& card,
+                      double ghz) {
+  const double cycle_us = 1e-3 / ghz;
   const double k_blocks = static_cast<double>(ceil_div(ceil_div(l.in, ingot::sm90::block_k), t.splits));
   const double columns = static_cast<double>(tokens < t.tokens ? tokens : t.tokens);
   // A narrow instruction waits for its 64 rows of weights to leave shared memory.
   const double instruction = t.tokens / 2.0 > 20 + t.tokens / 4.0 ? t.tokens / 2.0 : 20 + t.tokens / 4.0;
-  const double multiply = 4 * instruction * t.feature_warpgroups;
-  const double fill = 2.0 * ingot::sm90::block_k * (rows(t) + columns) / fill_bytes_per_cycle;
-  const double tile_us = k_blocks * (multiply > fill ? multiply : fill) / clock_ghz * 1e-3;
-  double finish_us = 0.3 + t.tokens * 4e-3;
-  if (t.splits > 1) finish_us = 0.8 + 4.0 * rows(t) * t.tokens / remote_bytes_per_cycle / clock_ghz * 1e-3;
-  const auto waves = static_cast<double>(ceil_div(work(t, l, tokens), clusters));
-  const double us = launch_us + first_data_us + waves * tile_us + finish_us;
-  const double memory = launch_us + first_data_us + memory_us(l, tokens);
-  return us > memory ? us : memory;
+  const double multiply = 4 * instruction * t.feature_warpgroups * cycle_us;
+  const double fill = 2e-3 * ingot::sm90::block_k * (rows(t) + columns) / (fill_bytes_per_ns * card.speed);
+  const double tile_us = k_blocks * (multiply > fill ? multiply : fill);
+  const double finish_us = few_finish_us * t.tokens * t.feature_warpgroups / card.speed;
+  double exchange_us = 0;
+  if (t.splits > 1) {
+    const double sums = 4.0 * rows(t) * t.tokens * (t.splits - 1) / t.splits;
+    exchange_us = sums / few_split_bytes_per_cycle * cycle_us;
+  }
+  if (t.k_warpgroups > 1) exchange_us += few_k_warpgroup_us;
+  const auto all = static_cast<double>(
+      ceil_div(work(t, l, tokens), resident_clusters(blocks_in_cluster(t), card.multiprocessors)));
+  return all * (tile_us + finish_us) + exchange_us;
+}
+
+/// A model, to rank tiles and to forecast: waves of clusters times the blocks of K, each at the slower of the
+/// tensor cores and the way from L2; what no multiplication hides; beside it the bytes from memory; before
+/// it the launch. Never less for more tokens.
+template <class Tile>
+double forecast_us(const Tile& t, const LinearShape& l, std::int64_t tokens, const Card& card = {}) {
+  const double at_once = busy_us(t, l, tokens, card, short_clock_ghz * card.speed);
+  const double fallen = at_once * card.speed / (at_once * card.speed + clock_fall_us);
+  const double ghz = short_clock_ghz + (long_clock_ghz - short_clock_ghz) * fallen;
+  const double busy = busy_us(t, l, tokens, card, ghz * card.speed);
+  const double memory = bytes(l, tokens) / (stream_bytes_per_ns * card.memory) * 1e-3;
+  constexpr bool few = std::is_same_v<Tile, FewTile>;
+  const double start_us = card.launch_us + (few ? few_start_us : gemm_start_us) / card.speed;
+  return start_us + std::sqrt(busy * busy + memory * memory);
 }
 
 /// A tile without its stages: as many as fit. Where it won on the H200 among those measured.

@@ -11,7 +11,9 @@
 //   units in
 //                the last place; on the device built on the special function unit, each with its error
 //                stated.
-#pragma once
+#ifndef INGOT_ACTIVATIONS_CUH  // by name: a test meets this file and the copy of it that the public headers
+                               // include
+#define INGOT_ACTIVATIONS_CUH
 
 #if !defined(__CUDACC_RTC__)
 #include <cmath>
@@ -250,3 +252,5 @@ struct identity {
 
 }  // namespace activation
 }  // namespace ingot
+
+#endif  // INGOT_ACTIVATIONS_CUH

@@ -8,14 +8,17 @@
 namespace ingot {
 namespace device {
 
-// What a type is stored as, and whether the special function unit's tanh (relative error 2^-11) is finer than
-// the type's own rounding.
+// What a type is stored as, its products on the tensor cores, and whether the special function unit's tanh
+// (relative error 2^-11) is finer than the type's own rounding.
 struct bf16 {
   using Bits = u16;
   static constexpr bool approximate_activation = true;
   static INGOT_DEVICE Bits bits(float x) { return bf16_bits(x); }
   static INGOT_DEVICE u32 pair_bits(float low, float high) { return bf16_pair_bits(low, high); }
   static INGOT_DEVICE float value(Bits b) { return float_of_bf16(b); }
+  static INGOT_DEVICE void multiply_add(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+    multiply_add_bf16(d, a, b0, b1);
+  }
 };
 struct f16 {
   using Bits = u16;
@@ -23,6 +26,9 @@ struct f16 {
   static INGOT_DEVICE Bits bits(float x) { return f16_bits(x); }
   static INGOT_DEVICE u32 pair_bits(float low, float high) { return f16_pair_bits(low, high); }
   static INGOT_DEVICE float value(Bits b) { return float_of_f16(b); }
+  static INGOT_DEVICE void multiply_add(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+    multiply_add_f16(d, a, b0, b1);
+  }
 };
 struct f32 {
   using Bits = float;

@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(
   build-essential g++ cmake ninja-build pkg-config git python3 ccache
   clang clang-format clang-tidy libclang-rt-dev                       # second compiler, lint, libFuzzer
-  libsimdjson-dev libfmt-dev libcli11-dev nlohmann-json3-dev libisal-dev libdnnl-dev
+  libsimdjson-dev libfmt-dev libcli11-dev nlohmann-json3-dev libisal-dev libdnnl-dev libxxhash-dev
   ocl-icd-opencl-dev                                                  # libdnnl's CMake package asks for it
   libgtest-dev libgmock-dev libbenchmark-dev
 )

@@ -54,7 +54,7 @@ struct Ladder {
 };
 
 struct BenchOptions {
-  std::vector<Rung> rungs{};  ///< empty: all
+  std::vector<Rung> rungs{};  ///< empty: all that the device has
   Numerics numerics = Numerics::match;
   GateLayout layout = GateLayout::separate;
   std::uint64_t seed = 1;                         ///< of weights and inputs

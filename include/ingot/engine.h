@@ -45,8 +45,8 @@ struct Weights {
   GateLayout layout = GateLayout::separate;
 };
 
-/// Opaque handle of the device's queue: a CUstream for CUDA; the CPU has none and returns when the work is
-/// done.
+/// Opaque handle of the device's queue: a CUstream for CUDA (null: its default stream); the CPU has none and
+/// returns when the work is done.
 struct Stream {
   void* handle = nullptr;
 };
@@ -83,9 +83,16 @@ class PreparedMlp {
   /// What run() needs for this many tokens; 0 for tokens <= 0. Never less for more tokens.
   std::size_t workspace_bytes(std::int64_t tokens) const;
 
-  /// Runs the MLP. Allocates nothing. Errors invalid_argument: names the argument that is off; nothing was
-  /// written.
+  /// Runs the MLP; on a GPU, puts it into the stream and returns. Allocates nothing, but for kernels compiled
+  /// at first use. Errors invalid_argument: names the argument that is off; nothing was written; unsupported:
+  /// kernels are missing and the stream is being captured; device: the driver's or compiler's, also of a
+  /// kernel that failed since the last call.
   Result<void> run(const RunArguments& arguments) const;
+
+  /// Compiles and loads what run() needs for this many tokens, x and y at 16-byte addresses and row strides
+  /// as allocators give them; nothing on a CPU. run() does it at first use, but cannot while its stream is
+  /// being captured. Errors unsupported, device: as run().
+  Result<void> warm(std::int64_t tokens) const;
 
   /// What run() does for this many tokens, and why.
   Result<Plan> plan(std::int64_t tokens) const;
@@ -100,6 +107,7 @@ class PreparedMlp {
 struct EngineOptions {
   DeviceKind device = DeviceKind::cpu;
   int threads = 0;  ///< CPU: worker threads, the caller's included; 0: one per processor
+  int ordinal = 0;  ///< GPU: which one, as CUDA counts them
   std::optional<DeviceDescription>
       description{};  ///< unset: the stored measurement of this machine, else an estimate
 };
@@ -107,8 +115,8 @@ struct EngineOptions {
 /// A device and what belongs to it once (threads; contexts and compiled kernels on GPUs). Copies share it.
 class Engine {
  public:
-  /// Errors invalid_argument: options; unsupported: no such device here; out_of_memory: threads cannot be
-  /// started.
+  /// Errors invalid_argument: options; unsupported: no such device, driver or compiler here, each says what
+  /// to do; device: the driver's; out_of_memory: threads cannot be started.
   static Result<Engine> open(const EngineOptions& options = {});
 
   const DeviceDescription& device() const;

@@ -26,9 +26,10 @@ enum class Rung : std::uint8_t {
   matmul_add,  ///< matmul, bias addition, activation, product: each its own pass over memory
   unfused,     ///< linear with its bias folded in, activation, product, linear: what eager frameworks launch
   epilogue,  ///< activation and product applied where the first linear's tile is still in registers or cache
-  one_pass,  ///< tiles of tokens taken through both linears; the hidden tensor never reaches memory
+  two_kernel,  ///< the same as two kernels compiled for this shape; gate and up are one of them (GPU)
+  one_pass,    ///< tiles of tokens taken through both linears; the hidden tensor never reaches memory
 };
-inline constexpr std::size_t rung_count = 4;
+inline constexpr std::size_t rung_count = 5;
 std::string_view to_string(Rung rung);
 /// Error invalid_argument: suggests the nearest name and lists all.
 Result<Rung> parse_rung(std::string_view name);
@@ -71,7 +72,7 @@ struct CpuDescription {
   double bf16_row_overhead = 0;  ///< native_bf16: as gemm_row_overhead
 };
 
-/// What the planner knows of a GPU.
+/// What the planner knows of a GPU. On it the first three rungs are calls of the vendor's library.
 struct GpuDescription {
   int major = 0, minor = 0;  ///< compute capability
   int multiprocessors = 0;
@@ -81,6 +82,7 @@ struct GpuDescription {
   double f32_flops_per_s = 0;     ///< plain multiply-adds
   double memory_bytes_per_s = 0;  ///< that a copy sustains
   double launch_s = 0;            ///< from the end of one kernel of a graph to the start of the next
+  bool library = false;           ///< the vendor's library is at hand
 };
 
 /// What the planner knows of a device.
@@ -92,6 +94,12 @@ struct DeviceDescription {
   GpuDescription gpu{};  ///< kind cuda
 };
 
+/// A card that stands for a generation of GPUs, from data sheets and measurements, to plan for where there is
+/// none: "sm80" (A100), "sm86" (A10), "sm89" (L40S), "sm90" (H200), "sm100" (B200), "sm120" (RTX 5090). Error
+/// invalid_argument: lists them.
+Result<DeviceDescription> describe_gpu(std::string_view generation);
+const std::vector<std::string_view>& gpu_generations();
+
 /// Error invalid_argument for the first field that cannot be planned with: threads below 1, a rate that is
 /// not positive.
 Result<void> validate(const DeviceDescription& device);
@@ -99,20 +107,30 @@ Result<void> validate(const DeviceDescription& device);
 /// Why a candidate is out. One line each in the catalogue; see to_string().
 enum class Rejection : std::uint8_t {
   none,
-  slower,          ///< a legal candidate with a longer forecast than the chosen one
-  not_asked_for,   ///< the caller named another rung
-  too_few_tokens,  ///< fewer tiles of tokens than threads: some would idle while weights are read again
-  not_on_device,   ///< the device has no such rung
+  slower,               ///< a legal candidate with a longer forecast than the chosen one
+  not_asked_for,        ///< the caller named another rung
+  too_few_tokens,       ///< fewer tiles of tokens than threads: some would idle while weights are read again
+  not_on_device,        ///< the device has no such rung
+  no_library_epilogue,  ///< the vendor's library folds in relu and gelu_tanh only, and no gate
+  no_library,           ///< the vendor's library is not at hand
+  within_model_error,   ///< of the library, and not forecast faster by more than the forecasts are off
 };
 std::string_view to_string(Rejection rejection);
 
 struct Candidate {
   Rung rung = Rung::unfused;
-  Tile tile;
+  Tile tile;  ///< of a CPU's tasks; 0 x 0 on other devices
   int launches = 0;
   double bytes = 0;  ///< counted from tensors: each launch reads its inputs once, writes its outputs once
-  double forecast_us = 0;  ///< 0 when the candidate is not legal
+  double forecast_us = 0;  ///< 0 when there is none: the candidate is not legal
   Rejection rejected = Rejection::none;
+};
+
+/// One compiled kernel of a plan.
+struct KernelPlan {
+  std::string name;  ///< "fc1": x to hidden; "fc2": hidden to y
+  std::string tile;  ///< label, see docs/measured-gpu.md
+  double forecast_us = 0;
 };
 
 struct Plan {
@@ -122,12 +140,16 @@ struct Plan {
   DeviceDescription device;
   Candidate chosen;
   std::vector<Candidate> candidates;  ///< chosen one included, in the order of Rung
+  std::vector<KernelPlan> kernels{};  ///< of a chosen two_kernel; empty for other rungs
 };
+/// How the chosen candidate is cut: its kernels' tiles, or its tile; empty where the library decides.
+std::string tile_text(const Plan& plan);
 
 struct PlanOptions {
   Numerics numerics = Numerics::match;
   std::optional<Rung> rung;  ///< unset: the planner chooses
   bool packed = false;       ///< gated: gate and up are one weight, so that unfused runs them as one linear
+  bool aligned = true;       ///< GPU: every address and row stride is a multiple of 16 bytes
 };
 
 /// Plans one MLP for one number of tokens. Errors invalid_argument: from validate(); unsupported: no legal

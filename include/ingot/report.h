@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ingot/bench.h"
+#include "ingot/cache.h"
 #include "ingot/diff.h"
 #include "ingot/doctor.h"
 #include "ingot/explain.h"
@@ -34,11 +35,19 @@ std::string text(const Plan& plan, const TextOptions& options = {});
 std::string text(const std::vector<KnownModel>& models, const TextOptions& options = {});
 std::string text(const Machine& machine, const TextOptions& options = {});
 
+std::string text(const CacheListing& listing, const TextOptions& options = {});
+std::string text(const CacheCleared& cleared, const TextOptions& options = {});
+std::string text(const CacheWarmed& warmed, const TextOptions& options = {});
+
 /// schema "ingot.bench/1", "ingot.plan/1", "ingot.models/1" and "ingot.doctor/1".
 std::string json(const Ladder& ladder);
 std::string json(const Plan& plan);
 std::string json(const std::vector<KnownModel>& models);
 std::string json(const Machine& machine);
+/// schema "ingot.cache/1"; only the listing has `limit_bytes`, only what was removed has `removed`.
+std::string json(const CacheListing& listing);
+std::string json(const CacheCleared& cleared);
+std::string json(const CacheWarmed& warmed);
 /// Several ladders of one trace: schema "ingot.bench/1" with `trace` and a list `ladders` of what a single
 /// one has.
 std::string json(const std::string& trace, const std::vector<Ladder>& ladders);

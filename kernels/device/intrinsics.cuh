@@ -129,6 +129,14 @@ INGOT_DEVICE void store_16_bytes(void* at, const Bytes16& bytes) {
   *static_cast<uint4*>(at) = make_uint4(bytes.word[0], bytes.word[1], bytes.word[2], bytes.word[3]);
 }
 
+struct __align__(16) Floats4 {
+  float value[4];
+};
+INGOT_DEVICE Floats4 load_4_floats(const void* at) {
+  const float4 v = *static_cast<const float4*>(at);
+  return {{v.x, v.y, v.z, v.w}};
+}
+
 INGOT_DEVICE u32 shared_address(const void* at) {
   return static_cast<u32>(__cvta_generic_to_shared(at));
 }
@@ -159,17 +167,15 @@ INGOT_DEVICE void load_matrices(u32 (&fragment)[4], const void* shared_row) {
                : "memory");
 }
 
-/// d[16×8] += a[16×16] · b[16×8], fragments as in the PTX ISA's mma.m16n8k16 for 16-bit types.
+/// A warp's d[16×8] += a[16×16] · b[16×8], fragments as in the PTX ISA's mma.m16n8k16 for 16-bit types.
 INGOT_DEVICE void multiply_add_bf16(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 INGOT_DEVICE void multiply_add_f16(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, "
       "%1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));

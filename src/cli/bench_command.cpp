@@ -116,7 +116,7 @@ Result<int> run(const Options& options) {
   if (!settings) return settings.error();
   const auto wanted = shapes(options);
   if (!wanted) return wanted.error();
-  const auto device = describe(options.device);
+  const auto device = describe(options.device, true);
   if (!device) return device.error();
   const auto engine = Engine::open({.description = *device});
   if (!engine) return engine.error();
@@ -159,7 +159,7 @@ std::function<Result<int>()> setup(CLI::App& app) {
   options->device.add_to(app);
   app.add_option("--from-trace", options->from_trace, "bench every MLP that explain finds in this trace");
   app.add_option("--rungs", options->rungs,
-                 "only these, comma-separated: matmul_add, unfused, epilogue, one_pass")
+                 "only these, comma-separated: matmul_add, unfused, epilogue, two_kernel, one_pass")
       ->delimiter(',');
   app.add_option("--seed", options->seed, "of the random weights and inputs");
   app.add_option("--samples", options->samples,

@@ -19,7 +19,8 @@ struct DeviceOptions {
   void add_to(CLI::App& app);
 };
 
-/// The device's description; measured rates for a CPU. Warnings go to standard error.
-Result<DeviceDescription> describe(const DeviceOptions& options);
+/// The device's description; measured rates for a CPU. Warnings go to standard error. `runs`: something will
+/// be run, so that the device must be here.
+Result<DeviceDescription> describe(const DeviceOptions& options, bool runs);
 
 }  // namespace ingot::cli

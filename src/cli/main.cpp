@@ -12,7 +12,7 @@ namespace ingot::cli {
 
 namespace {
 const Command* const commands[] = {&explain_command, &diff_command,   &bench_command,
-                                   &plan_command,    &models_command, &doctor_command};
+                                   &plan_command,    &models_command, &cache_command, &doctor_command};
 }
 
 bool color_output() {

@@ -48,6 +48,8 @@ class CpuExecutor final : public Executor {
                      .arguments = *resolved});
   }
 
+  Result<void> warm(std::int64_t tokens) const override { return validate(mlp_, tokens); }
+
   Result<Plan> plan(std::int64_t tokens) const override {
     return ingot::plan(mlp_, tokens, device_->description, options_);
   }

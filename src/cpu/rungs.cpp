@@ -130,6 +130,8 @@ Result<void> Run::go() {
     case Rung::one_pass:
       one_pass();
       break;
+    case Rung::two_kernel:
+      return Error{ErrorCode::internal, "the CPU has no rung two_kernel"};
   }
   if (failed_.load(std::memory_order_relaxed)) {
     return Error{ErrorCode::out_of_memory, gemm_library() + " ran out of memory"};

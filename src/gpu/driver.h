@@ -74,7 +74,7 @@ struct Driver {
                                      const std::uint64_t* sizes, const std::uint64_t* strides,
                                      const std::uint32_t* box, const std::uint32_t* element_strides,
                                      int interleave, int swizzle, int l2_promotion, int fill) = nullptr;
-  CuResult (*cuPointerGetAttribute)(void*, int, CuAddress) = nullptr;
+  CuResult (*cuPointerGetAttributes)(unsigned count, int* attributes, void** values, CuAddress) = nullptr;
   CuResult (*cuMemAlloc_v2)(CuAddress*, std::size_t) = nullptr;
   CuResult (*cuMemFree_v2)(CuAddress) = nullptr;
   CuResult (*cuMemcpyHtoD_v2)(CuAddress, const void*, std::size_t) = nullptr;
@@ -87,6 +87,7 @@ struct Driver {
   CuResult (*cuStreamIsCapturing)(CuStream, int*) = nullptr;
   CuResult (*cuStreamBeginCapture_v2)(CuStream, int mode) = nullptr;
   CuResult (*cuStreamEndCapture)(CuStream, CuGraph*) = nullptr;
+  CuResult (*cuThreadExchangeStreamCaptureMode)(int* mode) = nullptr;
   CuResult (*cuGraphInstantiateWithFlags)(CuGraphExec*, CuGraph, unsigned long long) = nullptr;
   CuResult (*cuGraphLaunch)(CuGraphExec, CuStream) = nullptr;
   CuResult (*cuGraphExecDestroy)(CuGraphExec) = nullptr;
@@ -102,8 +103,8 @@ struct Driver {
 /// their users. Errors unsupported: no driver, too old for what is called, or no GPU; each says what to do.
 Result<std::shared_ptr<const Driver>> open_driver(const base::Environment& environment);
 
-/// Error device: "cuLaunchKernelEx: CUDA_ERROR_ILLEGAL_ADDRESS, an illegal memory access was encountered";
-/// error out_of_memory for the driver's own code of that.
+/// Error device: "cuLaunchKernelEx: CUDA_ERROR_ILLEGAL_ADDRESS (700), an illegal memory access was
+/// encountered; …"; error out_of_memory for the driver's own code of that.
 Error driver_error(const Driver& driver, CuResult result, const char* call);
 
 }  // namespace ingot::gpu

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ingot/status.h"
@@ -20,9 +21,12 @@ struct Target {
   bool chip_specific = false;
   bool operator==(const Target&) const = default;
 };
+/// "sm_90a"
 std::string to_string(const Target& target);
-/// Error invalid_argument: names what is accepted.
+/// "sm_90a", "sm90a" or "sm_120". Error invalid_argument: names what is accepted.
 Result<Target> parse_target(std::string_view text);
+/// What the kernels of a device are compiled for: chip-specific where Ingot has kernels for that chip.
+Target target_of(const GpuDescription& gpu);
 
 /// A few lines that include one of the kernels' files and instantiate it with named constants, and how it is
 /// launched.
@@ -37,7 +41,7 @@ struct KernelText {
 /// Every kernel's function has this name in its module.
 inline constexpr const char* entry_point = "ingot_kernel";
 
-/// Pure. `target` is of the device: sm90 tiles need {9, 0, true}.
+/// Pure; `linear` and `tile` fit each other. `target` is of the device: sm90 tiles need {9, 0, true}.
 KernelText kernel_text(const LinearSpec& linear, const KernelTile& tile, const Target& target);
 
 /// Compiled code for one target.
@@ -45,6 +49,7 @@ struct Cubin {
   std::vector<char> image;
   int registers = 0;    ///< of a thread
   int local_bytes = 0;  ///< of a thread; spills show here
+  std::string remarks;  ///< warnings of the compiler, one line; "" when it had none
 };
 
 /// Turns text into code. Thread-safe.
@@ -55,10 +60,11 @@ class Compiler {
   Compiler& operator=(const Compiler&) = delete;
   virtual ~Compiler() = default;
 
-  /// "NVRTC 13.0": part of the cache's key.
+  /// Everything of the compiler that shapes its code, options included: "NVRTC 13.0 (109338064 bytes)
+  /// -std=c++17 …". Part of the cache's key.
   virtual std::string identity() const = 0;
-  /// Errors unsupported: the target is too new for this compiler; compile_failed: one line, the first of the
-  /// log.
+  /// Errors unsupported: the target is too new for this compiler; out_of_memory; device: one line, the first
+  /// error of the log.
   virtual Result<Cubin> compile(const KernelText& kernel) const = 0;
 };
 

@@ -3,8 +3,24 @@
 
 namespace ingot {
 
+namespace {
+
+// Forecasts of the library are off by up to this (docs/cost-model.md); what it gains within that is no reason
+// to leave Ingot's kernels.
+constexpr double library_error = 1.1;
+
+bool library_call(const DeviceDescription& device, Rung rung) {
+  return device.kind == DeviceKind::cuda && rung != Rung::two_kernel && rung != Rung::one_pass;
+}
+
+double weighed(const DeviceDescription& device, const Candidate& candidate) {
+  return candidate.forecast_us * (library_call(device, candidate.rung) ? library_error : 1);
+}
+
+}  // namespace
+
 Choice choose(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& device,
-              const PlanOptions& options) {
+              const PlanOptions& options, const TuningTable* tuned) {
   Choice choice;
   for (std::size_t i = 0; i < rung_count; ++i) {
     Candidate& candidate = choice.candidates[i];
@@ -14,7 +30,11 @@ Choice choose(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& devi
     candidate.launches = moved.launches;
     candidate.bytes = moved.bytes;
   }
-  if (device.kind == DeviceKind::cpu) cpu_candidates(mlp, tokens, device.cpu, options, choice.candidates);
+  if (device.kind == DeviceKind::cpu) {
+    cpu_candidates(mlp, tokens, device.cpu, options, choice.candidates);
+  } else {
+    gpu_candidates(mlp, tokens, device.gpu, options, tuned, choice.candidates);
+  }
 
   for (Candidate& candidate : choice.candidates) {
     if (candidate.rejected != Rejection::none) continue;
@@ -23,12 +43,15 @@ Choice choose(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& devi
       continue;
     }
     // On a tie the later rung, with fewer launches.
-    if (!choice.found || candidate.forecast_us <= choice.chosen().forecast_us) choice.rung = candidate.rung;
+    if (!choice.found || weighed(device, candidate) <= weighed(device, choice.chosen())) {
+      choice.rung = candidate.rung;
+    }
     choice.found = true;
   }
   for (Candidate& candidate : choice.candidates) {
     if (choice.found && candidate.rejected == Rejection::none && candidate.rung != choice.rung) {
-      candidate.rejected = Rejection::slower;
+      const bool faster = candidate.forecast_us < choice.chosen().forecast_us;
+      candidate.rejected = faster ? Rejection::within_model_error : Rejection::slower;
     }
   }
   return choice;

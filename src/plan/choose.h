@@ -7,6 +7,7 @@
 #include <array>
 
 #include "ingot/plan.h"
+#include "plan/linear.h"
 
 namespace ingot {
 
@@ -20,7 +21,11 @@ struct Choice {
 
 /// The MLP must be valid, tokens >= 0.
 Choice choose(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& device,
-              const PlanOptions& options);
+              const PlanOptions& options, const TuningTable* tuned = nullptr);
+
+/// As the public one, with measured tiles.
+Result<Plan> plan(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& device,
+                  const PlanOptions& options, const TuningTable* tuned);
 
 /// Kernels or primitives a rung launches, and the bytes they move: each launch reads its inputs once and
 /// writes its outputs once. The same on every device.
@@ -33,5 +38,10 @@ Traffic traffic(const Mlp& mlp, std::int64_t tokens, Rung rung, bool packed);
 /// Candidates of a CPU: tiles, legality and forecasts filled in, none chosen yet.
 void cpu_candidates(const Mlp& mlp, std::int64_t tokens, const CpuDescription& cpu,
                     const PlanOptions& options, std::array<Candidate, rung_count>& candidates);
+
+/// Candidates of a GPU, the same way. The library's rungs are priced even where they are out, for comparison.
+void gpu_candidates(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu,
+                    const PlanOptions& options, const TuningTable* tuned,
+                    std::array<Candidate, rung_count>& candidates);
 
 }  // namespace ingot

@@ -171,6 +171,8 @@ double CpuModel::seconds(Rung rung, const Tile& tile, bool packed) const {
     case Rung::one_pass:
       time += output_sums(tile);
       break;
+    case Rung::two_kernel:
+      break;
   }
   return time;
 }
@@ -181,6 +183,7 @@ void cpu_candidates(const Mlp& mlp, std::int64_t tokens, const CpuDescription& c
                     const PlanOptions& options, std::array<Candidate, rung_count>& candidates) {
   const CpuModel model(mlp, tokens, cpu);
   for (Candidate& candidate : candidates) {
+    if (candidate.rung == Rung::two_kernel) continue;  // nothing is compiled for a CPU
     candidate.rejected = Rejection::none;
     const bool one_pass = candidate.rung == Rung::one_pass;
     candidate.tile = one_pass ? model.one_pass_tile() : model.split_tile();

@@ -18,6 +18,7 @@ class Executor {
   virtual const Mlp& mlp() const = 0;
   virtual std::size_t workspace_bytes(std::int64_t tokens) const = 0;
   virtual Result<void> run(const RunArguments& arguments) const = 0;
+  virtual Result<void> warm(std::int64_t tokens) const = 0;
   virtual Result<Plan> plan(std::int64_t tokens) const = 0;
   virtual std::size_t owned_bytes() const = 0;
 };

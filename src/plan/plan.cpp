@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "base/nearest.h"
@@ -17,7 +18,8 @@ std::string_view to_string(DeviceKind kind) {
 }
 
 const std::vector<std::string_view>& rung_names() {
-  static const std::vector<std::string_view> names{"matmul_add", "unfused", "epilogue", "one_pass"};
+  static const std::vector<std::string_view> names{"matmul_add", "unfused", "epilogue", "two_kernel",
+                                                   "one_pass"};
   return names;
 }
 
@@ -49,22 +51,21 @@ std::string_view to_string(Rejection rejection) {
       return "fewer tiles of tokens than threads";
     case Rejection::not_on_device:
       return "this kind of device has no such rung";
+    case Rejection::no_library_epilogue:
+      return "the library fuses relu and gelu_tanh only, and no gate";
+    case Rejection::no_library:
+      return "the vendor's library is not at hand";
+    case Rejection::within_model_error:
+      return "faster by less than the model's error";
   }
   return "";
 }
 
-Result<void> validate(const DeviceDescription& device) {
-  if (device.kind != DeviceKind::cpu) return {};
-  const CpuDescription& cpu = device.cpu;
-  if (cpu.threads < 1) {
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("threads: {} is not accepted, give 1 or more", cpu.threads)};
-  }
-  const std::array<std::pair<std::string_view, double>, 4> rates{
-      {{"gemm_flops_per_s", cpu.gemm_flops_per_s},
-       {"cache_bytes_per_s", cpu.cache_bytes_per_s},
-       {"memory_bytes_per_s", cpu.memory_bytes_per_s},
-       {"stream_bytes_per_s", cpu.stream_bytes_per_s}}};
+namespace {
+
+using Rates = std::span<const std::pair<std::string_view, double>>;
+
+Result<void> check_rates(Rates rates) {
   for (const auto& [name, rate] : rates) {
     if (std::isfinite(rate) && rate > 0) continue;
     return Error{ErrorCode::invalid_argument, fmt::format("{}: {} is not accepted, give a rate", name, rate)};
@@ -72,11 +73,49 @@ Result<void> validate(const DeviceDescription& device) {
   return {};
 }
 
+Result<void> check_count(std::string_view name, int count) {
+  if (count >= 1) return {};
+  return Error{ErrorCode::invalid_argument,
+               fmt::format("{}: {} is not accepted, give 1 or more", name, count)};
+}
+
+std::vector<KernelPlan> kernels_of(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu,
+                                   const PlanOptions& options, const TuningTable* tuned) {
+  const KernelPair pair = choose_kernels(mlp, tokens, gpu, {options.numerics, options.aligned, tuned});
+  return {{"fc1", label(pair.first), pair.first_us}, {"fc2", label(pair.second), pair.second_us}};
+}
+
+}  // namespace
+
+Result<void> validate(const DeviceDescription& device) {
+  if (device.kind == DeviceKind::cpu) {
+    const CpuDescription& cpu = device.cpu;
+    if (auto ok = check_count("threads", cpu.threads); !ok) return ok;
+    return check_rates(
+        std::array<std::pair<std::string_view, double>, 4>{{{"gemm_flops_per_s", cpu.gemm_flops_per_s},
+                                                            {"cache_bytes_per_s", cpu.cache_bytes_per_s},
+                                                            {"memory_bytes_per_s", cpu.memory_bytes_per_s},
+                                                            {"stream_bytes_per_s", cpu.stream_bytes_per_s}}});
+  }
+  const GpuDescription& gpu = device.gpu;
+  if (auto ok = check_count("multiprocessors", gpu.multiprocessors); !ok) return ok;
+  return check_rates(
+      std::array<std::pair<std::string_view, double>, 4>{{{"tensor_flops_per_s", gpu.tensor_flops_per_s},
+                                                          {"f32_flops_per_s", gpu.f32_flops_per_s},
+                                                          {"memory_bytes_per_s", gpu.memory_bytes_per_s},
+                                                          {"launch_s", gpu.launch_s}}});
+}
+
 Result<Plan> plan(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& device,
                   const PlanOptions& options) {
+  return plan(mlp, tokens, device, options, nullptr);
+}
+
+Result<Plan> plan(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& device,
+                  const PlanOptions& options, const TuningTable* tuned) {
   if (auto ok = validate(mlp, tokens); !ok) return ok.error();
   if (auto ok = validate(device); !ok) return ok.error();
-  const Choice choice = choose(mlp, tokens, device, options);
+  const Choice choice = choose(mlp, tokens, device, options, tuned);
   if (!choice.found) {
     const Candidate& last =
         options.rung ? choice.candidates[static_cast<std::size_t>(*options.rung)] : choice.candidates.back();
@@ -84,8 +123,19 @@ Result<Plan> plan(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& 
                  fmt::format("no way to run {} on {}: {}: {}", to_string(mlp), device.name,
                              to_string(last.rung), to_string(last.rejected))};
   }
-  return Plan{mlp,    tokens,          options.numerics,
-              device, choice.chosen(), {choice.candidates.begin(), choice.candidates.end()}};
+  Plan made{mlp,    tokens,          options.numerics,
+            device, choice.chosen(), {choice.candidates.begin(), choice.candidates.end()}};
+  if (choice.rung == Rung::two_kernel) made.kernels = kernels_of(mlp, tokens, device.gpu, options, tuned);
+  return made;
+}
+
+std::string tile_text(const Plan& plan) {
+  if (!plan.kernels.empty()) {
+    std::string out;
+    for (const KernelPlan& kernel : plan.kernels) out += (out.empty() ? "" : ", ") + kernel.tile;
+    return out;
+  }
+  return plan.chosen.tile.tokens > 0 ? to_string(plan.chosen.tile) : "";
 }
 
 }  // namespace ingot

@@ -45,6 +45,7 @@ Traffic traffic(const Mlp& mlp, std::int64_t tokens, Rung rung, bool packed) {
       break;
     }
     case Rung::epilogue:
+    case Rung::two_kernel:
       count.launch(x + first * (weight + bias * hidden), h);
       count.launch(h + weight + bias * dim, y);
       break;

@@ -1,30 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/gpu_probe.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
-#include <vector>
+
+#include "gpu/library.h"
+#include "gpu/nvrtc.h"
 
 namespace ingot::profile {
 
 namespace {
 
-/// A library that stays open: drivers keep threads that outlive their users.
-class Library {
- public:
-  explicit Library(const std::string& name) : handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {}
-  explicit operator bool() const { return handle_ != nullptr; }
-
-  template <class Function>
-  Function* symbol(const char* name) const {
-    return reinterpret_cast<Function*>(dlsym(handle_, name));
-  }
-
- private:
-  void* handle_;
-};
+using gpu::Library;
 
 std::string cuda_version(int number) {
   return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
@@ -80,28 +68,15 @@ void probe_driver(const base::Environment& environment, Machine& machine) {
 }
 
 void probe_compiler(const base::Environment& environment, Machine& machine) {
-  std::vector<std::string> files;
-  if (!environment.ingot_nvrtc.empty()) {
-    files.push_back(environment.ingot_nvrtc);
-  } else {
-    for (const char* major : {"13", "12"}) {
-      if (!environment.cuda_home.empty()) {
-        files.push_back(fmt::format("{}/lib64/libnvrtc.so.{}", environment.cuda_home, major));
-      }
-      files.push_back(fmt::format("libnvrtc.so.{}", major));
-    }
-  }
-  for (const std::string& file : files) {
-    const Library compiler(file);
-    if (!compiler) continue;
-    auto* const version = compiler.symbol<int(int*, int*)>("nvrtcVersion");
-    int major = 0, minor = 0;
-    if (version == nullptr || version(&major, &minor) != 0) continue;
-    machine.device_compiler = fmt::format("{}, {}.{}", file, major, minor);
+  const auto compiler = gpu::open_nvrtc(environment);
+  if (compiler) {
+    const gpu::NvrtcVersion version = (*compiler)->version();
+    machine.device_compiler = fmt::format("{}, {}.{}", (*compiler)->file(), version.major, version.minor);
     return;
   }
   machine.missing.push_back(
-      {"NVRTC", "kernels cannot be compiled for a GPU", "pip install nvidia-cuda-nvrtc-cu12"});
+      {fmt::format("NVRTC {}.{} or newer", gpu::least_nvrtc.major, gpu::least_nvrtc.minor),
+       "kernels cannot be compiled for a GPU: " + compiler.error().message, "pip install nvidia-cuda-nvrtc"});
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "cpu/buffer.h"
 #include "cpu/describe.h"
 #include "cpu/reference.h"
+#include "plan/choose.h"
 #include "profile/sampling.h"
 
 namespace ingot {
@@ -197,10 +198,14 @@ Result<Ladder> bench(const Engine& engine, const Mlp& mlp, std::int64_t tokens, 
     }
     const auto problem = profile::Problem::make(mlp, tokens, options.layout, options.seed);
     if (!problem) return problem.error();
+    const bool packed = options.layout != GateLayout::separate;
+    const Choice choice =
+        choose(mlp, tokens, engine.device(), {.numerics = options.numerics, .rung = {}, .packed = packed});
     std::vector<profile::Subject> subjects;
     for (std::size_t i = 0; i < rung_count; ++i) {
       const Rung rung = static_cast<Rung>(i);
       const auto& asked = options.rungs;
+      if (asked.empty() && choice.candidates[i].rejected == Rejection::not_on_device) continue;
       if (!asked.empty() && std::find(asked.begin(), asked.end(), rung) == asked.end()) continue;
       auto prepared = engine.prepare(mlp, problem->weights(), {.numerics = options.numerics, .rung = rung});
       if (!prepared) return prepared.error();
@@ -210,11 +215,9 @@ Result<Ladder> bench(const Engine& engine, const Mlp& mlp, std::int64_t tokens, 
     profile::SteadyTimer timer;
     auto ladder = profile::run_ladder(*problem, subjects, engine.device(), options, timer);
     if (!ladder) return ladder;
-    const bool packed = options.layout != GateLayout::separate;
-    const auto choice =
-        plan(mlp, tokens, engine.device(), {.numerics = options.numerics, .rung = {}, .packed = packed});
-    for (RungResult& result : ladder->rungs)
-      result.chosen = choice && result.candidate.rung == choice->chosen.rung;
+    for (RungResult& result : ladder->rungs) {
+      result.chosen = choice.found && result.candidate.rung == choice.rung;
+    }
     return ladder;
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::out_of_memory, "not enough memory for the ladder"};

@@ -56,21 +56,40 @@ Json mlp_object(const Mlp& mlp, std::int64_t tokens) {
           {"dtype", to_string(mlp.dtype)}};
 }
 
+Json cpu_object(const CpuDescription& cpu) {
+  return {{"threads", cpu.threads},
+          {"isa", cpu.isa},
+          {"library", cpu.library},
+          {"l1_bytes", cpu.l1_bytes},
+          {"l2_bytes", cpu.l2_bytes},
+          {"l3_bytes", cpu.l3_bytes},
+          {"gemm_flops_per_s", significant(cpu.gemm_flops_per_s)},
+          {"cache_bytes_per_s", significant(cpu.cache_bytes_per_s)},
+          {"memory_bytes_per_s", significant(cpu.memory_bytes_per_s)},
+          {"stream_bytes_per_s", significant(cpu.stream_bytes_per_s)}};
+}
+
+Json gpu_object(const GpuDescription& gpu) {
+  return {{"compute_capability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor)},
+          {"multiprocessors", gpu.multiprocessors},
+          {"memory_bytes", gpu.memory_bytes},
+          {"l2_bytes", gpu.l2_bytes},
+          {"tensor_flops_per_s", significant(gpu.tensor_flops_per_s)},
+          {"f32_flops_per_s", significant(gpu.f32_flops_per_s)},
+          {"memory_bytes_per_s", significant(gpu.memory_bytes_per_s)},
+          {"launch_us", microseconds(1e6 * gpu.launch_s)}};
+}
+
 Json device_object(const DeviceDescription& device) {
   Json out{{"kind", to_string(device.kind)}, {"name", device.name}, {"source", device.source}};
-  if (device.kind != DeviceKind::cpu) return out;
-  const CpuDescription& cpu = device.cpu;
-  out.update({{"threads", cpu.threads},
-              {"isa", cpu.isa},
-              {"library", cpu.library},
-              {"l1_bytes", cpu.l1_bytes},
-              {"l2_bytes", cpu.l2_bytes},
-              {"l3_bytes", cpu.l3_bytes},
-              {"gemm_flops_per_s", significant(cpu.gemm_flops_per_s)},
-              {"cache_bytes_per_s", significant(cpu.cache_bytes_per_s)},
-              {"memory_bytes_per_s", significant(cpu.memory_bytes_per_s)},
-              {"stream_bytes_per_s", significant(cpu.stream_bytes_per_s)}});
+  out.update(device.kind == DeviceKind::cpu ? cpu_object(device.cpu) : gpu_object(device.gpu));
   return out;
+}
+
+/// Of a CPU's legal candidate; a GPU's kernels have theirs in a plan.
+Json tile_or_null(const Candidate& candidate) {
+  return candidate.tile.tokens > 0 && candidate.forecast_us > 0 ? Json(to_string(candidate.tile))
+                                                                : Json(nullptr);
 }
 
 Json rung_object(const RungResult& rung) {
@@ -90,7 +109,7 @@ Json rung_object(const RungResult& rung) {
           {"ok", rung.ok},
           {"samples", rung.time.samples},
           {"forecast_us", microseconds(candidate.forecast_us)},
-          {"tile", to_string(candidate.tile)},
+          {"tile", tile_or_null(candidate)},
           {"chosen", rung.chosen},
           {"framework_error", significant(rung.framework_error)},
           {"error_bound", significant(rung.bound)},
@@ -120,7 +139,7 @@ Json candidate_object(const Candidate& candidate) {
           {"forecast_us", legal ? microseconds(candidate.forecast_us) : Json(nullptr)},
           {"rejected",
            candidate.rejected == Rejection::none ? Json(nullptr) : Json(to_string(candidate.rejected))},
-          {"tile", legal ? Json(to_string(candidate.tile)) : Json(nullptr)},
+          {"tile", tile_or_null(candidate)},
           {"launches", candidate.launches},
           {"bytes", candidate.bytes}};
 }
@@ -140,19 +159,25 @@ std::string json(const std::string& trace, const std::vector<Ladder>& ladders) {
 }
 
 std::string json(const Plan& plan) {
-  Json candidates = Json::array();
+  Json candidates = Json::array(), kernels = Json::array();
   for (const Candidate& candidate : plan.candidates) candidates.push_back(candidate_object(candidate));
+  for (const KernelPlan& kernel : plan.kernels) {
+    kernels.push_back(
+        {{"name", kernel.name}, {"tile", kernel.tile}, {"forecast_us", microseconds(kernel.forecast_us)}});
+  }
   const Candidate& chosen = plan.chosen;
+  const std::string tile = tile_text(plan);
   return dump({{"schema", "ingot.plan/1"},
                {"mlp", mlp_object(plan.mlp, plan.tokens)},
                {"device", device_object(plan.device)},
                {"numerics", to_string(plan.numerics)},
                {"chosen",
                 {{"rung", to_string(chosen.rung)},
-                 {"tile", to_string(chosen.tile)},
+                 {"tile", tile.empty() ? Json(nullptr) : Json(tile)},
                  {"launches", chosen.launches},
                  {"bytes", chosen.bytes},
-                 {"forecast_us", microseconds(chosen.forecast_us)}}},
+                 {"forecast_us", microseconds(chosen.forecast_us)},
+                 {"kernels", std::move(kernels)}}},
                {"candidates", std::move(candidates)}});
 }
 

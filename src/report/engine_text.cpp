@@ -23,21 +23,21 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.1f} kB", bytes * 1e-3);
 }
 
-std::string cache_text(std::uint64_t bytes) {
-  const double kib = static_cast<double>(bytes) / 1024;
-  if (kib >= 1024 * 1024) return fmt::format("{:.1f} GiB", kib / (1024 * 1024));
-  if (kib >= 1024) return fmt::format("{:.4g} MiB", kib / 1024);
-  return fmt::format("{:.4g} KiB", kib);
-}
-
 std::string title(const Mlp& mlp, std::int64_t tokens) {
   return fmt::format("{} token{} of {}", tokens, tokens == 1 ? "" : "s", to_string(mlp));
 }
 
 std::string device_text(const DeviceDescription& device) {
-  if (device.kind != DeviceKind::cpu) return fmt::format("{} ({})", device.name, device.source);
+  if (device.kind != DeviceKind::cpu) {
+    return fmt::format("{}, compute capability {}.{}, {} multiprocessors ({})", device.name, device.gpu.major,
+                       device.gpu.minor, device.gpu.multiprocessors, device.source);
+  }
   return fmt::format("{}, {} thread{}, {}, {} ({})", device.name, device.cpu.threads,
                      device.cpu.threads == 1 ? "" : "s", device.cpu.isa, device.cpu.library, device.source);
+}
+
+std::string tile_or_dash(const Candidate& candidate) {
+  return candidate.tile.tokens > 0 && candidate.forecast_us > 0 ? to_string(candidate.tile) : "-";
 }
 
 std::string_view layout_text(const Mlp& mlp, GateLayout layout) {
@@ -81,7 +81,7 @@ std::string text(const Ladder& ladder, const TextOptions& options) {
                time(rung.time.max_us), fmt::format("{}", rung.time.samples),
                rung.speedup ? fmt::format("{:.2f}x", *rung.speedup) : "-",
                duration_text(candidate.forecast_us), fmt::format("{:.2e}", rung.error),
-               to_string(candidate.tile), rung.ok ? (rung.chosen ? "chosen" : "") : "FAILED"});
+               tile_or_dash(candidate), rung.ok ? (rung.chosen ? "chosen" : "") : "FAILED"});
   }
   out += table.render(options.width);
 
@@ -113,15 +113,20 @@ std::string text(const Plan& plan, const TextOptions& options) {
                    {"forecast"},
                    {"", Align::left}});
   for (const Candidate& candidate : plan.candidates) {
-    const bool legal = candidate.forecast_us > 0;
-    table.add({std::string(to_string(candidate.rung)), legal ? to_string(candidate.tile) : "-",
+    const bool priced = candidate.forecast_us > 0;
+    const bool chosen = candidate.rejected == Rejection::none;
+    table.add({std::string(to_string(candidate.rung)), tile_or_dash(candidate),
                fmt::format("{}", candidate.launches), bytes_text(candidate.bytes),
-               legal ? duration_text(candidate.forecast_us) : "-",
-               candidate.rejected == Rejection::none
-                   ? "chosen"
-                   : fmt::format("out: {}", to_string(candidate.rejected))});
+               priced ? duration_text(candidate.forecast_us) : "-",
+               chosen ? "chosen" : fmt::format("out: {}", to_string(candidate.rejected))});
   }
-  return out + table.render(options.width);
+  out += table.render(options.width);
+  if (plan.kernels.empty()) return out;
+  TextTable kernels({{"kernel", Align::left}, {"tile", Align::left}, {"forecast"}});
+  for (const KernelPlan& kernel : plan.kernels) {
+    kernels.add({kernel.name, kernel.tile, duration_text(kernel.forecast_us)});
+  }
+  return out + "\n" + kernels.render(options.width);
 }
 
 std::string text(const std::vector<KnownModel>& models, const TextOptions& options) {
@@ -157,10 +162,10 @@ std::string text(const Machine& machine, const TextOptions& options) {
   line("CPU", fmt::format("{}, {} processor{}", machine.cpu, machine.processors,
                           machine.processors == 1 ? "" : "s"));
   line("sets", fmt::format("{} (Ingot's loops: {})", machine.instruction_sets, machine.loops_isa));
-  line("caches", fmt::format("L1 {}, L2 {} per core, L3 {}", cache_text(machine.l1_bytes),
-                             cache_text(machine.l2_bytes), cache_text(machine.l3_bytes)));
-  line("memory", fmt::format("{}, {} available", cache_text(machine.memory_bytes),
-                             cache_text(machine.available_bytes)));
+  line("caches", fmt::format("L1 {}, L2 {} per core, L3 {}", memory_text(machine.l1_bytes),
+                             memory_text(machine.l2_bytes), memory_text(machine.l3_bytes)));
+  line("memory", fmt::format("{}, {} available", memory_text(machine.memory_bytes),
+                             memory_text(machine.available_bytes)));
   line("GEMM", fmt::format("{}: {}", machine.gemm_library, machine.gemm_dtypes));
   if (machine.measured) {
     const CpuDescription& cpu = machine.measured->cpu;
@@ -173,12 +178,12 @@ std::string text(const Machine& machine, const TextOptions& options) {
   line("GPU driver", machine.driver.value_or("none"));
   for (const GpuDevice& gpu : machine.gpus) {
     line("GPU", fmt::format("{}, sm_{}{}, {}", gpu.name, gpu.compute_major, gpu.compute_minor,
-                            cache_text(gpu.memory_bytes)));
+                            memory_text(gpu.memory_bytes)));
   }
   line("compiler", machine.device_compiler.value_or("none"));
   line("cache", machine.cache_folder
                     ? fmt::format("{}: {} file{}, {}{}", *machine.cache_folder, machine.cache_files,
-                                  machine.cache_files == 1 ? "" : "s", cache_text(machine.cache_bytes),
+                                  machine.cache_files == 1 ? "" : "s", memory_text(machine.cache_bytes),
                                   machine.cache_writable ? "" : ", not writable")
                     : std::string("none"));
   if (machine.missing.empty()) return out + "\nnothing is missing\n";

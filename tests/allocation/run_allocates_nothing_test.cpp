@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "fake/gpu_mlp.h"
 #include "numeric/mlp_case.h"
 
 namespace {
@@ -71,6 +72,7 @@ TEST(Allocations, RunMakesNone) {
       test::MlpCase c({48, 112, Activation::gelu_erf, true, true, dtype}, 700);
       for (std::size_t r = 0; r <= rung_count; ++r) {  // the last: the planner's own choice
         PrepareOptions options;
+        if (static_cast<Rung>(r) == Rung::two_kernel) continue;  // no CPU has it
         if (r < rung_count) options.rung = static_cast<Rung>(r);
         const PreparedMlp prepared = engine.prepare(c.mlp, c.weights(layout), options).value();
         for (const std::int64_t tokens : {1, 5, 64, 700}) {
@@ -94,6 +96,24 @@ TEST(Allocations, RunMakesNone) {
           EXPECT_TRUE(warm && first && second);
         }
       }
+    }
+  }
+}
+
+TEST(Allocations, RunOnAGpuMakesNone) {
+  test::FakeGpu fake;
+  const auto gpu = test::open_gpu(fake, std::make_shared<test::FakeStore>());
+  for (const std::int64_t hidden : {3072, 3077}) {  // the kernels of this chip, and the portable ones
+    const test::GpuMlp mlp(768, hidden, true);
+    const PreparedMlp prepared(gpu::prepare(gpu, mlp.mlp, mlp.weights, {}).value());
+    for (const std::int64_t tokens : {1, 77, 8192}) {
+      ASSERT_TRUE(prepared.warm(tokens));
+      RunArguments run = mlp.run(tokens, *gpu::prepare(gpu, mlp.mlp, mlp.weights, {}).value());
+      const std::int64_t before = allocations.load();
+      const bool first = prepared.run(run).ok();
+      const bool second = prepared.run(run).ok();
+      EXPECT_EQ(allocations.load(), before) << hidden << " tokens " << tokens;
+      EXPECT_TRUE(first && second);
     }
   }
 }

@@ -99,10 +99,10 @@ class EngineCli(unittest.TestCase):
         result = self.document("plan", "--model", "svd-320", "--dtype", "f32", "--tokens", "8192")
         self.assertEqual(result["schema"], "ingot.plan/1")
         self.assertEqual(result["mlp"]["hidden"], 1280)
-        self.assertEqual(len(result["candidates"]), 4)
+        self.assertEqual(len(result["candidates"]), 5)
         chosen = result["chosen"]
         self.assertEqual([c["rung"] for c in result["candidates"] if c["rejected"] is None], [chosen["rung"]])
-        self.assertEqual(chosen["forecast_us"], min(c["forecast_us"] for c in result["candidates"]))
+        self.assertEqual(chosen["forecast_us"], min(c["forecast_us"] for c in result["candidates"] if c["forecast_us"]))
         forced = self.document("plan", "--model", "svd-320", "--rung", "unfused")
         self.assertEqual(forced["chosen"]["rung"], "unfused")
         text = self.check(ingot("plan", *SHAPE), 0).stdout.decode()
@@ -110,6 +110,29 @@ class EngineCli(unittest.TestCase):
         self.assertIn("out: slower than the chosen one", text)
         nothing = self.document("plan", "--tokens", "0", "--dim", "8", "--hidden", "8")
         self.assertEqual(nothing["mlp"]["tokens"], 0)
+
+    def test_plan_for_a_gpu_that_is_not_here(self):
+        for device in ("sm80", "sm86", "sm89", "sm90", "sm100", "sm120"):
+            for dtype in ("f32", "bf16", "f16"):
+                result = self.document("plan", "--model", "wan2.1-1.3b", "--dtype", dtype, "--device", device)
+                self.assertEqual(result["device"]["kind"], "cuda")
+                self.assertEqual(result["device"]["compute_capability"].replace(".", ""), device[2:])
+                rungs = {c["rung"]: c for c in result["candidates"]}
+                self.assertEqual(rungs["one_pass"]["rejected"], "this kind of device has no such rung")
+                self.assertGreater(rungs["two_kernel"]["forecast_us"], 0)
+        kernels = self.document("plan", "--model", "svd-640", "--device", "sm90")["chosen"]
+        self.assertEqual(kernels["rung"], "two_kernel")
+        self.assertEqual([k["name"] for k in kernels["kernels"]], ["fc1", "fc2"])
+        self.assertEqual(kernels["tile"], ", ".join(k["tile"] for k in kernels["kernels"]))
+        self.assertEqual(kernels["launches"], 2)
+        text = self.check(ingot("plan", "--model", "svd-640", "--device", "sm90"), 0).stdout.decode()
+        self.assertIn("on NVIDIA H200", text)
+        self.assertIn("fc2", text)
+        forced = self.document("plan", "--model", "svd-640", "--device", "sm90", "--rung", "unfused")["chosen"]
+        self.assertEqual((forced["rung"], forced["tile"], forced["kernels"]), ("unfused", None, []))
+        self.one_line(ingot("plan", *SHAPE, "--device", "sm90", "--rung", "one_pass"), 4, "no such rung")
+        self.one_line(ingot("plan", *SHAPE, "--device", "sm90a"), 2, "did you mean 'sm90'?")
+        self.one_line(ingot("bench", *SHAPE, "--device", "sm90"), 2, "can be planned for")
 
     def test_models(self):
         result = self.document("models")

@@ -3,7 +3,7 @@
 import ctypes as C
 import os
 
-from specs import Few, name_of
+from specs import Few, Portable, name_of
 
 
 class LaunchAttribute(C.Structure):
@@ -33,6 +33,11 @@ class FewArgs(C.Structure):
                 ("early_weights", C.c_int), ("room", C.c_char * 128)]
 
 
+class LinearArgs(C.Structure):
+    _fields_ = [("x", C.c_void_p), ("x_stride", C.c_longlong), ("up", C.c_void_p), ("up_stride", C.c_longlong),
+                ("gate", C.c_void_p), ("gate_stride", C.c_longlong), ("tokens", C.c_longlong), ("epilogue", EpilogueArgs)]
+
+
 class Driver:
     def __init__(self):
         self.lib = C.CDLL("libcuda.so.1")
@@ -59,7 +64,7 @@ class Driver:
 
 
 class Matrix:
-    """A row-major matrix of 16-bit elements in device memory."""
+    """A row-major matrix in device memory; stride in elements."""
 
     def __init__(self, address, rows, cols, stride=None):
         self.address, self.rows, self.cols, self.stride = address, rows, cols, stride or cols
@@ -116,9 +121,15 @@ class Kernel:
 
     def prepare(self, x, w, y, bias=0, second=None, bias_second=0, group_rows=16, early=0):
         """A callable launch(stream, programmatic). Gated: `w` is the gate, `second` the up projection (Matrix each).
-        early: stages whose weights are asked for before the kernel before has finished."""
+        early: stages whose weights are asked for before the kernel before has finished. Portable kernels take neither it
+        nor group_rows."""
         d, linear, tile, e = self.driver, self.linear, self.tile, self.linear.element
         up_bias, gate_bias = (bias_second, bias) if linear.gated else (bias, 0)
+        if isinstance(tile, Portable):
+            up, gate = (second, w) if linear.gated else (w, Matrix(0, 0, 0))
+            args = LinearArgs(x.address, x.stride, up.address, up.stride, gate.address, gate.stride, x.rows,
+                              EpilogueArgs(up_bias, gate_bias, y.address, y.stride))
+            return self._launch(args, tile.blocks(linear, x.rows))
         first = w
         if linear.gated and not linear.gate_first:
             first, second = second, w
@@ -145,6 +156,10 @@ class Kernel:
             work = tile.work(linear, x.rows)
             grid = (work if tile.splits > 1 else min(self.clusters, work)) * tile.cluster
             args = GemmArgs(x_map, w_map, y_map, tail_map, epilogue, x.rows, group_rows, early)
+        return self._launch(args, grid)
+
+    def _launch(self, args, grid):
+        d = self.driver
         # __grid_constant__ parameters are copied at launch; the map must be 64-byte aligned in the kernel, not here.
         pointers = (C.c_void_p * 1)(C.cast(C.byref(args), C.c_void_p))
         configs = {}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run.sh CUBINS OUT STEP...: device steps, each with its log in OUT. Steps: compile=WHAT, check, sanitize, bench=ARGS,
-# probe=FILE.
+# probe=FILE; of the portable kernels portable-check, portable-sanitize, portable-time.
 # A kernel that hangs ends its process; the step goes on behind it.
 here=$(cd "$(dirname "$0")" && pwd); cubins=$1; out=$2; shift 2
 export PYTHONUNBUFFERED=1
@@ -29,6 +29,23 @@ for step in "$@"; do
         timeout -s KILL 150 compute-sanitizer --tool $tool --error-exitcode 9 python3 "$here/sanitize.py" "$cubins" > "$out/$tool.log" 2>&1
         echo "$tool rc $?"; grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checked' "$out/$tool.log" | tail -2
       done
+      ;;
+    portable-check)
+      python3 "$here/portable.py" "$cubins" compile all
+      timeout -s KILL 240 python3 "$here/portable.py" "$cubins" check > "$out/portable-check.log" 2>&1
+      grep -v '^ok' "$out/portable-check.log" | tail -40
+      timeout -s KILL 60 python3 "$here/portable.py" "$cubins" large
+      ;;
+    portable-sanitize)
+      python3 "$here/portable.py" "$cubins" compile small
+      for tool in memcheck racecheck initcheck synccheck; do
+        timeout -s KILL 240 compute-sanitizer --tool $tool --error-exitcode 9 python3 "$here/portable.py" "$cubins" small > "$out/portable-$tool.log" 2>&1
+        echo "$tool rc $?"; grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checked' "$out/portable-$tool.log" | tail -2
+      done
+      ;;
+    portable-time)
+      python3 "$here/portable.py" "$cubins" compile time
+      timeout -s KILL 240 python3 "$here/portable.py" "$cubins" time > "$out/portable-time.log" 2>&1; cat "$out/portable-time.log"
       ;;
     bench=*)
       for attempt in 1 2 3 4; do

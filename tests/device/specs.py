@@ -21,6 +21,10 @@ def ceil_div(a, b):
     return (a + b - 1) // b
 
 
+def flag(b):
+    return "true" if b else "false"
+
+
 @dataclass(frozen=True)
 class Linear:
     """y[tokens, n] = f(x[tokens, k] W^T + bias); gated: W is gate and up."""
@@ -32,25 +36,37 @@ class Linear:
     bias: bool = True
     element: str = "bf16"
     match: bool = True
+    aligned: bool = True  # portable kernels only: else elements are copied one by one
+
+    @property
+    def element_bytes(self):
+        return 4 if self.element == "f32" else 2
+
+    @property
+    def between(self):
+        """Whether results are rounded between the steps; f32 has nothing to round to."""
+        return self.match and self.element != "f32"
 
     def rounds(self, epilogue_warps):
         """Whether the kernel rounds the linear's result before what follows; without a next step, the store does."""
-        return epilogue_warps or (self.match and (self.act != "identity" or self.gated))
+        return epilogue_warps or (self.between and (self.act != "identity" or self.gated))
 
-    def template(self, epilogue_warps=False):
-        flag = lambda b: "true" if b else "false"
+    def chain(self):
         e = f"ingot::device::{self.element}"
         steps = [f"ingot::device::Activate<ingot::activation::{self.act}, {e}>"] if self.act != "identity" or self.gated else []
         if self.gated:
-            steps += [f"ingot::device::RoundActivated<{e}>"] if self.match else []
+            steps += [f"ingot::device::RoundActivated<{e}>"] if self.between else []
             steps += ["ingot::device::Multiply"]
-        chain = f"ingot::device::Chain<{', '.join(steps)}>"
-        return (f"{e}, {chain}, {flag(self.rounds(epilogue_warps))}, {self.n}, {self.k}, {flag(self.gated)}, "
+        return f"ingot::device::Chain<{', '.join(steps)}>"
+
+    def template(self, epilogue_warps=False):
+        return (f"ingot::device::{self.element}, {self.chain()}, {flag(self.rounds(epilogue_warps))}, {self.n}, {self.k}, {flag(self.gated)}, "
                 f"{flag(self.gate_first)}, {flag(self.bias)}")
 
     def label(self):
         return (f"{self.element}_{'match' if self.match else 'fast'}_{self.act}_{self.k}to{self.n}"
-                f"{'_gated' if self.gated else ''}{'' if self.gate_first else '_upfirst'}{'_bias' if self.bias else ''}")
+                f"{'_gated' if self.gated else ''}{'' if self.gate_first else '_upfirst'}{'_bias' if self.bias else ''}"
+                f"{'' if self.aligned else '_unaligned'}")
 
 
 @dataclass(frozen=True)
@@ -166,6 +182,46 @@ INGOT_KERNEL(ingot_kernel, Kernel)
         return features * ceil_div(tokens, self.tokens) * self.splits
 
 
+@dataclass(frozen=True)
+class Portable:
+    """A tile of sm80/linear.cuh, or of f32/linear.cuh."""
+    rows: int
+    cols: int
+    block_k: int
+    stages: int
+    warp_rows: int
+    warp_cols: int
+    cluster = 1
+    architecture = "sm_90"
+
+    @property
+    def threads(self):
+        return 32 * self.warp_rows * self.warp_cols
+
+    def out_cols(self, linear):
+        return self.cols // 2 if linear.gated else self.cols
+
+    def shared(self, linear):
+        ring = self.stages * (self.rows + self.cols) * self.block_k * linear.element_bytes
+        return max(ring, self.rows * (2 * self.out_cols(linear) + 16) if linear.element_bytes == 2 else 0)
+
+    def label(self):
+        return f"p{self.rows}x{self.cols}x{self.block_k}s{self.stages}w{self.warp_rows}x{self.warp_cols}"
+
+    def text(self, linear):
+        space = "f32" if linear.element == "f32" else "sm80"
+        return f"""#include "{space}/linear.cuh"
+using Shape = ingot::{space}::Shape<ingot::device::{linear.element}, {linear.chain()}, {linear.n}, {linear.k}, {flag(linear.gated)}, {flag(linear.bias)},
+    {flag(linear.rounds(False))}, {self.rows}, {self.cols}, {self.block_k}, {self.stages}, {self.warp_rows}, {self.warp_cols}, {flag(linear.aligned)}>;
+using Kernel = ingot::{space}::Linear<Shape>;
+static_assert(Kernel::threads == {self.threads} && Shape::shared_bytes == {self.shared(linear)}, "launch");
+INGOT_KERNEL(ingot_kernel, Kernel)
+"""
+
+    def blocks(self, linear, tokens):
+        return ceil_div(tokens, self.rows) * ceil_div(linear.n, self.out_cols(linear))
+
+
 def name_of(linear, tile):
     return f"{linear.label()}__{tile.label()}"
 
@@ -181,12 +237,12 @@ class Nvrtc:
         else:
             raise RuntimeError("no NVRTC library")
 
-    def compile(self, text, name):
+    def compile(self, text, name, architecture="sm_90a"):
         """(cubin, log); raises with the log when it does not compile."""
         program = ctypes.c_void_p()
         lib = self.lib
         assert lib.nvrtcCreateProgram(ctypes.byref(program), text.encode(), name.encode(), 0, None, None) == 0
-        options = ["--gpu-architecture=sm_90a", "-std=c++17", f"-I{KERNELS}", "--ptxas-options=-v", "-default-device"]
+        options = [f"--gpu-architecture={architecture}", "-std=c++17", f"-I{KERNELS}", "--ptxas-options=-v", "-default-device"]
         array = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
         result = lib.nvrtcCompileProgram(program, len(options), array)
         size = ctypes.c_size_t()
@@ -221,12 +277,12 @@ def registers(log):
     return 0
 
 
-def sources_hash(tile):
-    other = "few" if isinstance(tile, Gemm) else "gemm"  # the kind of kernel that this one does not include
+def sources_hash(kind):
+    others = {Gemm: ("few", "linear.", "ring"), Few: ("gemm", "linear.", "ring"), Portable: ("gemm", "few")}[kind]
     h = hashlib.sha256()
     for folder, _, files in sorted(os.walk(KERNELS)):
         for f in sorted(files):
-            if f.startswith(other):
+            if f.startswith(others):  # files that this kind of kernel does not include
                 continue
             h.update(open(os.path.join(folder, f), "rb").read())
     return h.hexdigest()[:16]
@@ -237,7 +293,7 @@ def compile_one(job):
     linear, tile = job
     name, t = name_of(linear, tile), time.time()
     try:
-        cubin, log = Nvrtc().compile(tile.text(linear), name)
+        cubin, log = Nvrtc().compile(tile.text(linear), name, getattr(tile, "architecture", "sm_90a"))
     except RuntimeError as e:
         return name, None, "FAILED " + " ".join(str(e).split())[:400]
     bad = faults(log)
@@ -248,7 +304,7 @@ def compile_one(job):
 def compile_all(pairs, folder, verbose=True, processes=1):
     """Compiles every (linear, tile) not yet in `folder`; returns the number of unfit ones."""
     os.makedirs(folder, exist_ok=True)
-    stamps = {kind: sources_hash(kind(1, 1, 64, 4)) for kind in (Gemm, Few)}
+    stamps = {kind: sources_hash(kind) for kind in (Gemm, Few, Portable)}
     jobs, keys = [], {}
     for linear, tile in dict.fromkeys(pairs):
         path = os.path.join(folder, name_of(linear, tile) + ".cubin")

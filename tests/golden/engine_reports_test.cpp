@@ -100,6 +100,19 @@ TEST(GoldenEngineReports, Plan) {
   EXPECT_TRUE(golden_matches(report::json(*one), "plan_one_token.json"));
 }
 
+TEST(GoldenEngineReports, PlanForAGpu) {
+  const auto h200 = describe_gpu("sm90");
+  ASSERT_TRUE(h200);
+  const auto kernels = plan(geglu, 8192, *h200, {.numerics = Numerics::match, .rung = {}, .packed = true});
+  ASSERT_TRUE(kernels);
+  EXPECT_TRUE(golden_matches(report::text(*kernels), "plan_gpu.txt"));
+  EXPECT_TRUE(golden_matches(report::json(*kernels), "plan_gpu.json"));
+  const auto library = plan(geglu, 8192, *h200, {.numerics = {}, .rung = Rung::unfused, .packed = true});
+  ASSERT_TRUE(library);
+  EXPECT_TRUE(golden_matches(report::text(*library), "plan_gpu_library.txt"));
+  EXPECT_TRUE(golden_matches(report::json(*library), "plan_gpu_library.json"));
+}
+
 TEST(GoldenEngineReports, Models) {
   EXPECT_TRUE(golden_matches(report::text(known_models(), {.color = false, .width = 160, .all = false}),
                              "models.txt"));

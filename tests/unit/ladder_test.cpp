@@ -102,6 +102,7 @@ class Spoiled final : public Executor {
   Spoiled(PreparedMlp real, How how) : real_(std::move(real)), how_(how) {}
   const Mlp& mlp() const override { return real_.mlp(); }
   std::size_t workspace_bytes(std::int64_t tokens) const override { return real_.workspace_bytes(tokens); }
+  Result<void> warm(std::int64_t tokens) const override { return real_.warm(tokens); }
   Result<Plan> plan(std::int64_t tokens) const override { return real_.plan(tokens); }
   std::size_t owned_bytes() const override { return 0; }
   Result<void> run(const RunArguments& arguments) const override {

@@ -3,6 +3,7 @@
 // The planner on made-up machines: no device is touched.
 #include "ingot/plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -115,6 +116,7 @@ TEST(Plan, TinyWorkIsNotWorthWakingThreadsFor) {
 TEST(Plan, AForcedRungIsChosenAndTheOthersSayWhy) {
   for (std::size_t r = 0; r < rung_count; ++r) {
     const Rung rung = static_cast<Rung>(r);
+    if (rung == Rung::two_kernel) continue;
     const auto made = plan(geglu, 77, machine(), {.numerics = {}, .rung = rung, .packed = false});
     ASSERT_TRUE(made);
     EXPECT_EQ(made->chosen.rung, rung);
@@ -166,23 +168,29 @@ TEST(Plan, RefusesADescriptionItCannotPlanWith) {
   EXPECT_EQ(plan(geglu, 1, bad).error().code, ErrorCode::invalid_argument);
 }
 
-TEST(Plan, ADeviceWithoutRungsIsUnsupported) {
-  DeviceDescription other = machine();
-  other.kind = DeviceKind::cuda;
-  const auto made = plan(geglu, 1, other);
-  ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().code, ErrorCode::unsupported);
+TEST(Plan, ACpuHasNoCompiledKernels) {
+  const auto made = plan(geglu, 77, machine());
+  ASSERT_TRUE(made);
+  EXPECT_EQ(find(*made, Rung::two_kernel).rejected, Rejection::not_on_device);
+  EXPECT_EQ(find(*made, Rung::two_kernel).forecast_us, 0);
+  EXPECT_TRUE(made->kernels.empty());
+  EXPECT_EQ(tile_text(*made), to_string(made->chosen.tile));
+  const auto forced = plan(geglu, 77, machine(), {.numerics = {}, .rung = Rung::two_kernel});
+  ASSERT_FALSE(forced);
+  EXPECT_EQ(forced.error().code, ErrorCode::unsupported);
+  EXPECT_THAT(forced.error().message, testing::HasSubstr("two_kernel: this kind of device has no such rung"));
 }
 
 TEST(Rungs, NamesParseBackAndReasonsAreWritten) {
   for (std::size_t r = 0; r < rung_count; ++r) {
     EXPECT_EQ(*parse_rung(to_string(static_cast<Rung>(r))), static_cast<Rung>(r));
   }
-  EXPECT_EQ(
-      parse_rung("onepass").error().message,
-      "unknown rung 'onepass', did you mean 'one_pass'? accepted: matmul_add, unfused, epilogue, one_pass");
+  EXPECT_EQ(parse_rung("onepass").error().message,
+            "unknown rung 'onepass', did you mean 'one_pass'? accepted: matmul_add, unfused, epilogue, "
+            "two_kernel, one_pass");
   for (const Rejection rejection :
-       {Rejection::slower, Rejection::not_asked_for, Rejection::too_few_tokens, Rejection::not_on_device}) {
+       {Rejection::slower, Rejection::not_asked_for, Rejection::too_few_tokens, Rejection::not_on_device,
+        Rejection::no_library_epilogue, Rejection::no_library, Rejection::within_model_error}) {
     EXPECT_FALSE(to_string(rejection).empty());
   }
   EXPECT_EQ(to_string(Tile{192, 256, 1}), "192x256");

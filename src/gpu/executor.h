@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A GPU as the engine sees it: MLPs run as two launches of kernels compiled for their shape.
+#pragma once
+
+#include <memory>
+
+#include "gpu/module.h"
+#include "plan/executor.h"
+
+namespace ingot::gpu {
+
+/// What everything prepared on one engine shares.
+struct Gpu {
+  std::shared_ptr<const Device> device;
+  std::shared_ptr<ModuleTable> modules;
+  DeviceDescription description;  ///< what is planned with
+};
+
+/// `description` unset: the device's own. Error invalid_argument: a description of another kind of device.
+Result<std::shared_ptr<const Gpu>> open(std::shared_ptr<const Device> device,
+                                        std::shared_ptr<jit::KernelStore> store,
+                                        const std::optional<DeviceDescription>& description = {});
+
+/// Errors as Engine::prepare; a weight that is not in this device's memory is an invalid_argument.
+Result<std::shared_ptr<const Executor>> prepare(std::shared_ptr<const Gpu> gpu, const Mlp& mlp,
+                                                const Weights& weights, const PrepareOptions& options);
+
+}  // namespace ingot::gpu

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "gpu/nvrtc.h"
+
+namespace ingot::gpu {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* file_names[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
+
+/// Folders of `parent` whose names start with `prefix`, by name, the last first: newer versions sort later.
+std::vector<fs::path> folders(const fs::path& parent, const std::string& prefix) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  fs::directory_iterator entry(parent, fs::directory_options::skip_permission_denied, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->path().filename().string().starts_with(prefix) && entry->is_directory(ignored))
+      found.push_back(entry->path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+void add_existing(const std::vector<fs::path>& folders_to_search, std::vector<std::string>& out) {
+  for (const char* name : file_names) {
+    for (const fs::path& folder : folders_to_search) {
+      std::error_code error;
+      if (fs::exists(folder / name, error)) out.push_back((folder / name).string());
+    }
+  }
+}
+
+/// site-packages/nvidia/cu13/lib of the package for CUDA 13, nvidia/cuda_nvrtc/lib before.
+std::vector<fs::path> package_folders(const fs::path& environment) {
+  std::vector<fs::path> out;
+  for (const fs::path& python : folders(environment / "lib", "python3")) {
+    for (const fs::path& package : folders(python / "site-packages" / "nvidia", ""))
+      out.push_back(package / "lib");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> nvrtc_candidates(const base::Environment& environment, const std::string& root) {
+  std::vector<std::string> out;
+  if (!environment.ingot_nvrtc.empty()) {
+    std::error_code error;
+    if (!fs::is_directory(environment.ingot_nvrtc, error)) return {environment.ingot_nvrtc};
+    add_existing({environment.ingot_nvrtc}, out);
+    return out;
+  }
+  if (!environment.virtual_env.empty()) add_existing(package_folders(environment.virtual_env), out);
+  if (!environment.cuda_home.empty()) add_existing({fs::path(environment.cuda_home) / "lib64"}, out);
+  out.insert(out.end(), std::begin(file_names), std::end(file_names));
+  std::vector<fs::path> toolkits = folders(root + "/usr/local", "cuda");
+  for (fs::path& toolkit : toolkits) toolkit /= "lib64";
+  add_existing(toolkits, out);
+  return out;
+}
+
+}  // namespace ingot::gpu
