@@ -26,7 +26,7 @@ inline constexpr double tensor_flops_per_s = 790e12;     // a large product
 inline constexpr double memory_bytes_per_s = 4.3e12;     // a copy
 inline constexpr double multiply_adds_per_cycle = 2048;  // dense 16-bit, one multiprocessor
 inline constexpr double tensor_share = 0.94;      // of that rate, reached by a ring that is never empty
-inline constexpr double three_warpgroups = 1.03;  // a third one's ring is shallow beside its tile
+inline constexpr double three_warpgroups = 1.02;  // a third one's ring is shallow beside its tile
 // The power limit sets the clock: short work runs at the first, work of several milliseconds at the second,
 // and `clock_fall_us` of work is half-way.
 inline constexpr double short_clock_ghz = 1.7, long_clock_ghz = 1.35, clock_fall_us = 600;

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <vector>
 
+#include "base/env.h"
 #include "base/nearest.h"
+#include "gpu/device.h"
 
 namespace ingot::cli {
 
@@ -24,10 +26,12 @@ bool is_generation(const std::string& name) {
   return std::ranges::find(gpu_generations(), name) != gpu_generations().end();
 }
 
-Result<DeviceDescription> describe_here(const DeviceOptions& options) {
+Result<DeviceDescription> describe_here(const DeviceOptions& options, bool runs) {
   if (options.device == "cuda") {
-    return Error{ErrorCode::unsupported,
-                 "device cuda: this build does not reach GPUs yet; sm90 and other names plan for one"};
+    if (runs) return Error{ErrorCode::unsupported, "device cuda: bench does not run there yet, plan does"};
+    const auto driver = gpu::open_driver(base::read_environment());
+    if (!driver) return driver.error();
+    return gpu::describe(**driver, 0);
   }
   return describe_cpu(
       {.threads = options.threads, .remeasure = options.remeasure, .warn = [](const std::string& warning) {
@@ -48,7 +52,7 @@ Result<DeviceDescription> describe(const DeviceOptions& options, bool runs) {
   if (std::ranges::find(names, options.device) == names.end()) {
     return Error{ErrorCode::invalid_argument, unknown_name("device", options.device, names)};
   }
-  if (!is_generation(options.device)) return describe_here(options);
+  if (!is_generation(options.device)) return describe_here(options, runs);
   if (!runs) return describe_gpu(options.device);
   return Error{ErrorCode::invalid_argument,
                fmt::format("device {}: can be planned for, give cpu or cuda to run on", options.device)};

@@ -37,7 +37,7 @@ Rates rates(int major, int minor) {
 
 constexpr int usual_clock_khz = 1500000;
 
-Result<DeviceDescription> describe(const Driver& driver, CuDevice device) {
+Result<DeviceDescription> describe_handle(const Driver& driver, CuDevice device) {
   GpuFacts facts;
   std::array<char, 256> name{};
   std::size_t bytes = 0;
@@ -78,6 +78,21 @@ Result<DeviceDescription> describe(const Driver& driver, CuDevice device) {
   return description;
 }
 
+Result<CuDevice> find(const Driver& driver, int ordinal) {
+  int count = 0;
+  if (const CuResult r = driver.cuDeviceGetCount(&count); r != 0)
+    return driver_error(driver, r, "cuDeviceGetCount");
+  if (ordinal < 0 || ordinal >= count) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("ordinal: {} is not accepted, this machine has {} GPU{}", ordinal, count,
+                             count == 1 ? "" : "s")};
+  }
+  CuDevice handle = 0;
+  if (const CuResult r = driver.cuDeviceGet(&handle, ordinal); r != 0)
+    return driver_error(driver, r, "cuDeviceGet");
+  return handle;
+}
+
 }  // namespace
 
 GpuDescription estimate_gpu(const GpuFacts& facts) {
@@ -100,29 +115,26 @@ GpuDescription estimate_gpu(const GpuFacts& facts) {
   return gpu;
 }
 
+Result<DeviceDescription> describe(const Driver& driver, int ordinal) {
+  const auto handle = find(driver, ordinal);
+  if (!handle) return handle.error();
+  return describe_handle(driver, *handle);
+}
+
 Result<std::shared_ptr<const Device>> Device::open(std::shared_ptr<const Driver> driver, int ordinal) {
-  int count = 0;
-  if (const CuResult r = driver->cuDeviceGetCount(&count); r != 0)
-    return driver_error(*driver, r, "cuDeviceGetCount");
-  if (ordinal < 0 || ordinal >= count) {
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("ordinal: {} is not accepted, this machine has {} GPU{}", ordinal, count,
-                             count == 1 ? "" : "s")};
-  }
-  CuDevice handle = 0;
-  if (const CuResult r = driver->cuDeviceGet(&handle, ordinal); r != 0)
-    return driver_error(*driver, r, "cuDeviceGet");
-  auto description = describe(*driver, handle);
+  const auto handle = find(*driver, ordinal);
+  if (!handle) return handle.error();
+  auto description = describe_handle(*driver, *handle);
   if (!description) return description.error();
   if (description->gpu.major < 8) {
     return Error{ErrorCode::unsupported,
                  fmt::format("device cuda: {} has compute capability {}.{}, 8.0 or newer is needed",
                              description->name, description->gpu.major, description->gpu.minor)};
   }
-  const std::shared_ptr<Device> device(new Device(std::move(driver), ordinal, handle));
+  const std::shared_ptr<Device> device(new Device(std::move(driver), ordinal, *handle));
   device->description_ = std::move(description).value();
   CuContext context = nullptr;
-  if (const CuResult r = device->driver().cuDevicePrimaryCtxRetain(&context, handle); r != 0)
+  if (const CuResult r = device->driver().cuDevicePrimaryCtxRetain(&context, *handle); r != 0)
     return driver_error(device->driver(), r, "cuDevicePrimaryCtxRetain");
   device->context_ = context;
   return std::shared_ptr<const Device>(device);
@@ -170,18 +182,6 @@ CurrentContext::~CurrentContext() {
 Result<void> CurrentContext::ready() const {
   if (result_ == 0) return {};
   return driver_error(driver_, result_, "cuCtxSetCurrent");
-}
-
-std::vector<DeviceDescription> list_devices(const Driver& driver) {
-  std::vector<DeviceDescription> devices;
-  int count = 0;
-  if (driver.cuDeviceGetCount(&count) != 0) return devices;
-  for (int ordinal = 0; ordinal < count; ++ordinal) {
-    CuDevice handle = 0;
-    if (driver.cuDeviceGet(&handle, ordinal) != 0) continue;
-    if (auto description = describe(driver, handle)) devices.push_back(std::move(description).value());
-  }
-  return devices;
 }
 
 Result<DeviceMemory> DeviceMemory::zeros(std::shared_ptr<const Device> device, std::size_t bytes) {

@@ -76,8 +76,8 @@ struct GpuFacts {
 /// Rates from clocks and the generation's multiply-adds a cycle, times the share that good kernels reach.
 GpuDescription estimate_gpu(const GpuFacts& facts);
 
-/// Every GPU of this machine, without a context: cheap, for reports. Those that do not answer are left out.
-std::vector<DeviceDescription> list_devices(const Driver& driver);
+/// What there is to plan with, without a context. Errors invalid_argument: no such ordinal; device.
+Result<DeviceDescription> describe(const Driver& driver, int ordinal);
 
 /// Memory of a device. The device must outlive it.
 class DeviceMemory {

@@ -11,7 +11,7 @@ namespace ingot {
 namespace {
 
 // Of a large product's rate: by the library's GEMM, and with an activation in its epilogue.
-constexpr double gemm_share = 0.93, epilogue_share = 0.90;
+constexpr double gemm_share = 0.88, epilogue_share = 0.86;
 constexpr double pass_share = 0.9;     // of a copy's rate, by kernels that read and write whole tensors
 constexpr double gemm_fixed_s = 3e-6;  // start and end of a GEMM that nothing hides
 // What the second of Ingot's two kernels has done before the first one is through, where it may start early.

@@ -9,6 +9,8 @@
 
 #include "fake/gpu_mlp.h"
 #include "numeric/mlp_case.h"
+#include "plan/choose.h"
+#include "plan/tuning.h"
 
 namespace {
 std::atomic<std::int64_t> allocations{0};
@@ -116,6 +118,21 @@ TEST(Allocations, RunOnAGpuMakesNone) {
       EXPECT_TRUE(first && second);
     }
   }
+}
+
+TEST(Allocations, ChoosingForAGpuMakesNone) {
+  const DeviceDescription h200 = describe_gpu("sm90").value();
+  const Mlp mlp{1536, 8960, Activation::gelu_tanh, false, true, DType::bf16};
+  TuningTable tuned("NVIDIA H200", "");
+  tuned.add({second_linear(mlp, Numerics::match), 256, parse_tile("g2x1x128s6c11k4").value(), 20});
+  double us = 0;
+  const std::int64_t before = allocations.load();
+  for (const std::int64_t tokens : {1, 256, 32760}) {
+    us += choose(mlp, tokens, h200, {}, &tuned).chosen().forecast_us;
+    us += choose_kernels(mlp, token_class(tokens).representative, h200.gpu, {}).first_us;
+  }
+  EXPECT_EQ(allocations.load(), before);
+  EXPECT_GT(us, 0);
 }
 
 }  // namespace

@@ -139,11 +139,10 @@ TEST(GpuDevice, Pointers) {
   EXPECT_EQ(elsewhere.error().message, "x: memory of device 1, give memory of device 0");
 }
 
-TEST(GpuDevice, Lists) {
+TEST(GpuDevice, IsDescribedWithoutAContext) {
   const FakeGpu fake;
-  const auto devices = gpu::list_devices(*fake.driver());
-  ASSERT_EQ(devices.size(), 2U);
-  EXPECT_EQ(devices[0].name, "Fake GPU");
+  EXPECT_EQ(gpu::describe(*fake.driver(), 1).value().name, "Fake GPU");
+  EXPECT_FALSE(gpu::describe(*fake.driver(), 2));
   EXPECT_EQ(fake.alive(), 0);
 }
 
