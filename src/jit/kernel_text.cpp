@@ -118,7 +118,7 @@ KernelText kernel_text(const LinearSpec& linear, const KernelTile& tile, const T
       "static_assert(Kernel::threads == {5} && {6} == {7}, \"launch\");\n"
       "INGOT_KERNEL({8}, Kernel)\n",
       p.file, p.space, p.shape, p.kernel, p.arguments, p.threads,
-      sm90 ? "Shape::shared.total" : "Shape::kShared_bytes", p.shared_bytes, entry_point);
+      sm90 ? "Shape::shared.total" : "Shape::shared_bytes", p.shared_bytes, entry_point);
   kernel.target = target;
   kernel.threads = p.threads;
   kernel.shared_bytes = p.shared_bytes;

@@ -57,7 +57,7 @@ void add_portable_catalogue(Kernels& kernels, const char* generation) {
   std::map<std::string, bool> seen;
   const auto add_form = [&](const LinearSpec& linear, const KernelTile& tile) {
     if (seen.emplace(form(linear, tile), true).second)
-      add(kernels, jit::kernel_text(linear, tile, target_of(gpu)));
+      add(kernels, jit::kernel_text(linear, tile, jit::target_of(gpu)));
   };
   for (const KnownModel& model : known_models()) {
     for (const std::int64_t tokens : token_numbers) {
