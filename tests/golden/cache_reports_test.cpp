@@ -12,11 +12,17 @@ using test::golden_matches;
 CacheListing listing() {
   CacheListing listing{"/var/cache/ingot/kernels", cache_limit_bytes, {}};
   const std::string compiler = "NVRTC 13.0 (109338064 bytes) -std=c++17";
-  listing.kernels.push_back({.key = "0123456789abcdef0123456789abcdef", .bytes = 12, .last_used = 0, .damaged = true});
-  listing.kernels.push_back({"fedcba9876543210fedcba9876543210", "bf16_match_gelu_tanh_768to3072_bias__g2x1x256s3c21e",
-                             "sm_90a", compiler, 168, 0, 62720, 1767323045, false});
-  listing.kernels.push_back({"00000000000000000000000000000001", "f32_match_identity_3072to768__p64x64x16s4w2x2",
-                             "sm_120", compiler, 255, 24, 31744, 1767323105, false});
+  CachedKernel damaged;
+  damaged.key = "0123456789abcdef0123456789abcdef";
+  damaged.bytes = 12;
+  damaged.damaged = true;
+  listing.kernels.push_back(damaged);
+  listing.kernels.push_back({"fedcba9876543210fedcba9876543210",
+                             "bf16_match_gelu_tanh_768to3072_bias__g2x1x256s3c21e", "sm_90a", compiler, 168,
+                             0, 62720, 1767323045, false});
+  listing.kernels.push_back({"00000000000000000000000000000001",
+                             "f32_match_identity_3072to768__p64x64x16s4w2x2", "sm_120", compiler, 255, 24,
+                             31744, 1767323105, false});
   return listing;
 }
 
@@ -34,9 +40,10 @@ TEST(GoldenCacheReports, Clear) {
 }
 
 TEST(GoldenCacheReports, Warm) {
-  const CacheWarmed warmed{"/var/cache/ingot/kernels",
-                           {{"bf16_match_gelu_tanh_768to3072_bias__g2x1x256s3c21e", "sm_90a", true, 0.9123456},
-                            {"bf16_match_identity_3072to768_bias__g2x2x192s3c12", "sm_90a", false, 0.000125}}};
+  const CacheWarmed warmed{
+      "/var/cache/ingot/kernels",
+      {{"bf16_match_gelu_tanh_768to3072_bias__g2x1x256s3c21e", "sm_90a", true, 0.9123456},
+       {"bf16_match_identity_3072to768_bias__g2x2x192s3c12", "sm_90a", false, 0.000125}}};
   EXPECT_TRUE(golden_matches(report::text(warmed), "cache_warm.txt"));
   EXPECT_TRUE(golden_matches(report::json(warmed), "cache_warm.json"));
 }
