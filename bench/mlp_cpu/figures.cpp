@@ -65,18 +65,20 @@ void ladder(const Engine& engine, DType dtype) {
     gemms.emplace(mlp, tokens, cpu.threads);
   }
   contenders->all().push_back({"gemms", [&] { return native ? gemms_bf16->run() : gemms->run(); }, 0, true});
-  const std::vector<double> us =
-      contenders->medians_us({.samples = 15, .least_seconds = 1, .most_seconds = 6});
+  const std::vector<TimeStats> us = contenders->times({.samples = 15, .least_seconds = 1, .most_seconds = 6});
   fmt::print("\n{} tokens of {}\n", tokens, to_string(mlp));
   for (std::size_t i = 0; i < us.size(); ++i) {
     const auto& contender = contenders->all()[i];
-    fmt::print("  {:<12} {:9.2f} ms  forecast {:9.2f} ms  {:6.1f} GFLOP/s{}\n", contender.name, us[i] * 1e-3,
-               contender.forecast_us * 1e-3, flops(mlp, tokens) / us[i] * 1e-3,
+    fmt::print("  {:<12} {:9.2f} ms ({:.2f} to {:.2f})  forecast {:9.2f} ms  {:6.1f} GFLOP/s{}\n",
+               contender.name, us[i].median_us * 1e-3, us[i].min_us * 1e-3, us[i].max_us * 1e-3,
+               contender.forecast_us * 1e-3, flops(mlp, tokens) / us[i].median_us * 1e-3,
                contender.right ? "" : "  WRONG");
   }
-  fmt::print("  one_pass over matmul_add  {}\n", bench_mlp::at_least(us[0] / us[3], 1.35));
-  fmt::print("  one_pass over unfused     {}\n", bench_mlp::at_least(us[1] / us[3], 1.15));
-  fmt::print("  one_pass / GEMMs alone    {}\n", bench_mlp::at_most(us[3] / us[4], 1.10));
+  fmt::print("  one_pass over matmul_add  {}\n",
+             bench_mlp::at_least(us[0].median_us / us[3].median_us, 1.35));
+  fmt::print("  one_pass over unfused     {}\n",
+             bench_mlp::at_least(us[1].median_us / us[3].median_us, 1.15));
+  fmt::print("  one_pass / GEMMs alone    {}\n", bench_mlp::at_most(us[3].median_us / us[4].median_us, 1.10));
 }
 
 /// Without bias, activation and gate, `unfused` is two products cut into Ingot's tiles and nothing else.
@@ -88,11 +90,11 @@ void gemm_rate(const Engine& engine) {
     if (!contenders) return;
     const GemmsAlone<float> gemms(mlp, 2048, engine.device().cpu.threads);
     contenders->all().push_back({"gemms", [&] { return gemms.run(); }, 0, true});
-    const std::vector<double> us =
-        contenders->medians_us({.samples = 15, .least_seconds = 0.5, .most_seconds = 6});
+    const std::vector<TimeStats> us =
+        contenders->times({.samples = 15, .least_seconds = 0.5, .most_seconds = 6});
     fmt::print("  {:>5} -> {:<5} {:6.1f} and {:6.1f} GFLOP/s, ratio {}\n", dim, hidden,
-               flops(mlp, 2048) / us[0] * 1e-3, flops(mlp, 2048) / us[1] * 1e-3,
-               bench_mlp::at_least(us[1] / us[0], 0.80));
+               flops(mlp, 2048) / us[0].median_us * 1e-3, flops(mlp, 2048) / us[1].median_us * 1e-3,
+               bench_mlp::at_least(us[1].median_us / us[0].median_us, 0.80));
   }
 }
 
@@ -122,10 +124,11 @@ void call_cost(const Engine& engine) {
          return {};
        },
        0, true});
-  const std::vector<double> us =
-      contenders->medians_us({.samples = 200, .least_seconds = 0.2, .most_seconds = 4});
+  const std::vector<TimeStats> us =
+      contenders->times({.samples = 200, .least_seconds = 0.2, .most_seconds = 4});
   fmt::print("\ncall of run() at 1 token: {:.2f} us, its oneDNN calls alone {:.2f} us, beyond them {} us\n",
-             us[0] / calls, us[1] / calls, bench_mlp::at_most((us[0] - us[1]) / calls, 5));
+             us[0].median_us / calls, us[1].median_us / calls,
+             bench_mlp::at_most((us[0].median_us - us[1].median_us) / calls, 5));
 }
 
 }  // namespace

@@ -129,11 +129,11 @@ double CpuModel::moved(double bytes) const {
   return bytes / (bytes < cached_bytes() ? cached_stream() : cpu_.stream_bytes_per_s);
 }
 
-/// one_pass adds to a tile's output sums once for every step of hidden columns: free where they stay in the
-/// second-level cache.
+/// one_pass adds to a tile's output sums once for every step of hidden columns: free beside f32 products
+/// where they stay in the second-level cache, never free beside products in bf16.
 double CpuModel::output_sums(const Tile& tile) const {
   const double bytes = static_cast<double>(tile.tokens * mlp_.dim) * sizeof(float);
-  if (bytes <= static_cast<double>(cpu_.l2_bytes) / 2) return 0;
+  if (!native_ && bytes <= static_cast<double>(cpu_.l2_bytes) / 2) return 0;
   const auto steps = static_cast<double>(divide_up(mlp_.hidden, tile.hidden));
   return 2 * steps * static_cast<double>(tokens_ * mlp_.dim) * sizeof(float) / cached_stream();
 }
