@@ -12,6 +12,7 @@ std::string duration_text(double us) {
 }
 
 std::string memory_text(std::uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
   const double kib = static_cast<double>(bytes) / 1024;
   if (kib >= 1024 * 1024) return fmt::format("{:.1f} GiB", kib / (1024 * 1024));
   if (kib >= 1024) return fmt::format("{:.4g} MiB", kib / 1024);

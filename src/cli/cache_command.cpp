@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/device_options.h"
 #include "cli/progress_bar.h"
 #include "cli/shape_options.h"
 #include "ingot/cache.h"
@@ -18,7 +19,7 @@ namespace {
 struct Options {
   ShapeOptions shape;
   std::vector<std::int64_t> tokens;
-  std::string device;
+  std::string device = "cuda";
   int threads = 0;
   bool json = false;
 };
@@ -38,8 +39,12 @@ Result<int> run_warm(const Options& options) {
   with_tokens.tokens = options.tokens.empty() ? 1 : options.tokens.front();  // the others are checked below
   const auto shape = resolve(with_tokens);
   if (!shape) return shape.error();
-  const auto device = describe_gpu(options.device);
+  DeviceOptions where;
+  where.device = options.device;
+  const auto device = describe(where, false);
   if (!device) return device.error();
+  if (device->kind != DeviceKind::cuda)
+    return Error{ErrorCode::invalid_argument, "--device: kernels are compiled for GPUs only"};
   auto bar = std::make_optional<ProgressBar>();
   WarmOptions warming{.gpu = device->gpu,
                       .tokens = options.tokens,
@@ -69,8 +74,8 @@ std::function<Result<int>()> setup(CLI::App& app) {
   warm->add_option("--tokens", options->tokens,
                    "rows of the input, several with commas (default: any number)")
       ->delimiter(',');
-  warm->add_option("--device", options->device, "GPU to compile for: sm80, sm86, sm89, sm90, sm100 or sm120")
-      ->required();
+  warm->add_option("--device", options->device,
+                   "cuda: this machine's GPU (the default); or any of sm80, sm86, sm89, sm90, sm100, sm120");
   warm->add_option("--threads", options->threads, "compilations at once (default: one per processor)");
   return [options, list, clear]() -> Result<int> {
     if (list->parsed()) return show(list_cache(), options->json);

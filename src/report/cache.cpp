@@ -41,17 +41,11 @@ std::uint64_t total_bytes(const CacheListing& listing) {
   return bytes;
 }
 
-/// "NVRTC 13.0" of "NVRTC 13.0 (109338064 bytes) -std=c++17 …".
-std::string version_alone(const std::string& compiler) {
-  return compiler.substr(0, compiler.find(" ("));
-}
-
 }  // namespace
 
 std::string text(const CacheListing& listing, const TextOptions& options) {
   TextTable table({{"kernel", Align::left},
                    {"target", Align::left},
-                   {"compiler", Align::left},
                    {"registers"},
                    {"spilled"},
                    {"size"},
@@ -59,9 +53,8 @@ std::string text(const CacheListing& listing, const TextOptions& options) {
   for (const CachedKernel& kernel : listing.kernels) {
     const auto known = [&](int value) { return kernel.damaged ? "-" : fmt::format("{}", value); };
     table.add({kernel.damaged ? fmt::format("{}: not usable", kernel.key) : kernel.name,
-               kernel.damaged ? "-" : kernel.target, kernel.damaged ? "-" : version_alone(kernel.compiler),
-               known(kernel.registers), known(kernel.local_bytes), memory_text(kernel.bytes),
-               fmt::format("{:%Y-%m-%d %H:%M}", utc(kernel.last_used))});
+               kernel.damaged ? "-" : kernel.target, known(kernel.registers), known(kernel.local_bytes),
+               memory_text(kernel.bytes), fmt::format("{:%Y-%m-%d %H:%M}", utc(kernel.last_used))});
   }
   const std::string rows = table.empty() ? std::string() : table.render(options.width) + "\n";
   return rows + fmt::format("{}, {} of at most {}, in {}\n", counted(listing.kernels.size()),

@@ -94,7 +94,7 @@ class CacheCli(unittest.TestCase):
 
     def test_errors(self):
         self.one_line(self.cache_of(code=2), 2, "subcommand")
-        self.one_line(self.cache_of("warm", "--dim", "64", "--hidden", "64", code=2), 2, "--device")
+        self.one_line(self.cache_of("warm", *SHAPE[:-1], "cpu", code=2), 2, "--device", "GPU")
         self.one_line(self.cache_of("warm", "--device", "sm90", code=2), 2, "--dim", "--model")
         self.one_line(self.cache_of("warm", *SHAPE[:-1], "sm75", code=2), 2, "sm75", "sm80")
         self.one_line(self.cache_of("warm", *SHAPE, "--tokens", "16,0", code=2), 2, "tokens: 0 is not accepted")

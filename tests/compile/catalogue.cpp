@@ -124,7 +124,8 @@ Counts compile_all(jit::CachedKernelStore& store, const std::vector<jit::KernelT
       if (found && found->origin == jit::CachedKernelStore::Origin::compiled) ++counts.compiled;
       if (!fault.empty()) {
         ++counts.unfit;
-        std::printf("%s %s: %s\n", to_string(kernel.target).c_str(), kernel.name.c_str(), fault.c_str());
+        if (found) fault = to_string(kernel.target) + " " + kernel.name + ": " + fault;
+        std::printf("%.600s\n", fault.c_str());
       }
     }
   };

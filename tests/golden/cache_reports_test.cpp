@@ -30,7 +30,7 @@ TEST(GoldenCacheReports, List) {
   EXPECT_TRUE(golden_matches(report::text(listing()), "cache_list.txt"));
   EXPECT_TRUE(golden_matches(report::json(listing()), "cache_list.json"));
   EXPECT_EQ(report::text(CacheListing{"/some/folder", cache_limit_bytes, {}}),
-            "0 kernels, 0 KiB of at most 512 MiB, in /some/folder\n");
+            "0 kernels, 0 B of at most 512 MiB, in /some/folder\n");
 }
 
 TEST(GoldenCacheReports, Clear) {
