@@ -71,6 +71,7 @@ struct PrepareOptions {
 };
 
 class Executor;
+struct EngineInside;
 
 /// An MLP ready to run. Copies share it. run() may be called from any number of threads at once, each with
 /// its own workspace and y.
@@ -129,6 +130,7 @@ class Engine {
 
  private:
   class State;
+  friend struct EngineInside;
   explicit Engine(std::shared_ptr<const State> state);
   std::shared_ptr<const State> state_;
 };

@@ -131,6 +131,7 @@ struct KernelPlan {
   std::string name;  ///< "fc1": x to hidden; "fc2": hidden to y
   std::string tile;  ///< label, see docs/measured-gpu.md
   double forecast_us = 0;
+  bool tuned = false;  ///< the tile was measured to be the fastest, on this device
 };
 
 struct Plan {

@@ -24,6 +24,7 @@ Environment read_environment() {
           .xdg_cache_home = variable("XDG_CACHE_HOME"),
           .home = variable("HOME"),
           .ingot_nvrtc = variable("INGOT_NVRTC"),
+          .ingot_cublaslt = variable("INGOT_CUBLASLT"),
           .ingot_driver = variable("INGOT_DRIVER"),
           .cuda_home = first_of("CUDA_HOME", "CUDA_PATH"),
           .virtual_env = first_of("VIRTUAL_ENV", "CONDA_PREFIX"),

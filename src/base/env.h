@@ -14,6 +14,7 @@ struct Environment {
   std::string xdg_cache_home;  ///< XDG_CACHE_HOME
   std::string home;            ///< HOME
   std::string ingot_nvrtc;     ///< INGOT_NVRTC: the run-time compiler's library, or the folder that holds it
+  std::string ingot_cublaslt;  ///< INGOT_CUBLASLT: the vendor's GEMM library, or the folder that holds it
   std::string
       ingot_driver;       ///< INGOT_DRIVER: the GPU driver's library, if not libcuda.so.1 of the loader path
   std::string cuda_home;  ///< CUDA_HOME, else CUDA_PATH: a CUDA toolkit

@@ -24,6 +24,9 @@ struct Options {
   std::uint64_t seed = 1;
   int samples = 30;
   double seconds = 2;
+  double sustained = 0.2;
+  int copies = 0;
+  bool tune = false;
   bool json = false;
 };
 
@@ -101,6 +104,11 @@ Result<BenchOptions> bench_options(const Options& options) {
   out.samples = options.samples;
   out.most_seconds = options.seconds;
   out.least_seconds = std::min(out.least_seconds, options.seconds);
+  out.sustained_seconds = options.sustained;
+  out.copies = options.copies;
+  if (options.copies < 0) return Error{ErrorCode::invalid_argument, "--copies: give 1 or more"};
+  if (!(options.sustained >= 0))
+    return Error{ErrorCode::invalid_argument, "--sustained: give 0 or more seconds"};
   if (options.samples < 1) return Error{ErrorCode::invalid_argument, "--samples: give 1 or more"};
   if (!(options.seconds > 0)) return Error{ErrorCode::invalid_argument, "--seconds: give more than 0"};
   for (const std::string& name : options.rungs) {
@@ -111,15 +119,36 @@ Result<BenchOptions> bench_options(const Options& options) {
   return out;
 }
 
+/// Measures tiles for every shape; the engine that did it does not use them.
+Result<void> tune_all(const Engine& engine, const std::vector<Shape>& shapes, BenchOptions settings) {
+  ProgressBar bar;
+  std::size_t done = 0;
+  settings.progress = [&](double fraction, const std::string& what) {
+    bar.show((static_cast<double>(done) + fraction) / static_cast<double>(shapes.size()), what);
+  };
+  for (const Shape& shape : shapes) {
+    settings.layout = shape.layout;
+    settings.numerics = shape.numerics;
+    if (const auto found = tune(engine, shape.mlp, shape.tokens, settings); !found) return found.error();
+    ++done;
+  }
+  return {};
+}
+
 Result<int> run(const Options& options) {
   Result<BenchOptions> settings = bench_options(options);
   if (!settings) return settings.error();
   const auto wanted = shapes(options);
   if (!wanted) return wanted.error();
-  const auto device = describe(options.device, true);
+  const auto device = engine_options(options.device);
   if (!device) return device.error();
-  const auto engine = Engine::open({.description = *device});
+  auto engine = Engine::open(*device);
   if (!engine) return engine.error();
+  if (options.tune) {
+    if (auto tuned = tune_all(*engine, *wanted, *settings); !tuned) return tuned.error();
+    engine = Engine::open(*device);  // which reads what was found
+    if (!engine) return engine.error();
+  }
 
   std::vector<Ladder> ladders;
   {
@@ -165,6 +194,12 @@ std::function<Result<int>()> setup(CLI::App& app) {
   app.add_option("--samples", options->samples,
                  "per rung, at least, unless --seconds end first (default 30)");
   app.add_option("--seconds", options->seconds, "measured time per rung, at most (default 2)");
+  app.add_option("--sustained", options->sustained,
+                 "GPU: seconds of back-to-back replay, three times per rung (default 0.2)");
+  app.add_option("--copies", options->copies,
+                 "GPU: sets of weights and inputs (default: more than the cache holds three times)");
+  app.add_flag("--tune", options->tune,
+               "GPU: measure the best tiles first, and keep them in the cache for later runs");
   app.add_flag("--json", options->json, "print one JSON document (schema ingot.bench/1)");
   return [options] { return run(*options); };
 }

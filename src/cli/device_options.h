@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ingot/bench.h"
+#include "ingot/engine.h"
 
 namespace ingot::cli {
 
@@ -19,8 +20,9 @@ struct DeviceOptions {
   void add_to(CLI::App& app);
 };
 
-/// The device's description; measured rates for a CPU. Warnings go to standard error. `runs`: something will
-/// be run, so that the device must be here.
-Result<DeviceDescription> describe(const DeviceOptions& options, bool runs);
+/// The device's description, to plan with; measured rates for a CPU. Warnings go to standard error.
+Result<DeviceDescription> describe(const DeviceOptions& options);
+/// To run on the device, which must be here. Error invalid_argument: a device that can only be planned for.
+Result<EngineOptions> engine_options(const DeviceOptions& options);
 
 }  // namespace ingot::cli

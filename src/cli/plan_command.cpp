@@ -27,7 +27,7 @@ Result<int> run(const Options& options) {
     if (!rung) return rung.error();
     planning.rung = *rung;
   }
-  const auto device = describe(options.device, false);
+  const auto device = describe(options.device);
   if (!device) return device.error();
   const auto made = plan(shape->mlp, shape->tokens, *device, planning);
   if (!made) return made.error();

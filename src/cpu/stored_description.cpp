@@ -2,16 +2,12 @@
 #include "cpu/stored_description.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "base/env.h"
+#include "base/publish.h"
 
 namespace ingot::cpu {
 
@@ -49,10 +45,6 @@ bool same_machine(const DeviceDescription& a, const DeviceDescription& b) {
          a.cpu.library == b.cpu.library && a.cpu.native_bf16 == b.cpu.native_bf16 &&
          a.cpu.l1_bytes == b.cpu.l1_bytes && a.cpu.l2_bytes == b.cpu.l2_bytes &&
          a.cpu.l3_bytes == b.cpu.l3_bytes;
-}
-
-Error unreadable(const std::string& path, const std::error_code& error) {
-  return {ErrorCode::unreadable, fmt::format("cannot write {}: {}", path, error.message())};
 }
 
 }  // namespace
@@ -116,35 +108,14 @@ std::optional<std::string> description_path(int threads) {
 std::optional<DeviceDescription> load_description(const DeviceDescription& expected) {
   const auto path = description_path(expected.cpu.threads);
   if (!path) return std::nullopt;
-  std::ifstream in(*path, std::ios::binary);
-  if (!in) return std::nullopt;
-  const std::string text(std::istreambuf_iterator<char>(in), {});
-  auto stored = from_json(text);
+  auto stored = from_json(base::read_whole(*path));
   return stored && same_machine(*stored, expected) ? stored : std::nullopt;
 }
 
 Result<void> store_description(const DeviceDescription& description) {
   const auto path = description_path(description.cpu.threads);
   if (!path) return Error{ErrorCode::unreadable, "no cache folder: set INGOT_CACHE or HOME"};
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(*path).parent_path(), error);
-  if (error) return unreadable(*path, error);
-  // A reader sees the old file or the new one, never half of one.
-  const std::string part = fmt::format("{}.{}", *path, getpid());
-  {
-    std::ofstream out(part, std::ios::binary | std::ios::trunc);
-    out << to_json(description);
-    out.close();
-    if (!out) {
-      std::filesystem::remove(part, error);
-      return Error{ErrorCode::unreadable, fmt::format("cannot write {}", *path)};
-    }
-  }
-  std::filesystem::rename(part, *path, error);
-  if (!error) return {};
-  std::error_code ignored;
-  std::filesystem::remove(part, ignored);
-  return unreadable(*path, error);
+  return base::publish(*path, to_json(description));
 }
 
 }  // namespace ingot::cpu

@@ -7,32 +7,10 @@
 #include "cpu/describe.h"
 #include "cpu/executor.h"
 #include "cpu/stored_description.h"
-#include "gpu/executor.h"
-#include "gpu/nvrtc.h"
-#include "jit/store.h"
-#include "plan/executor.h"
+#include "engine/inside.h"
+#include "gpu/open.h"
 
 namespace ingot {
-
-PreparedMlp::PreparedMlp(std::shared_ptr<const Executor> executor) : executor_(std::move(executor)) {}
-const Mlp& PreparedMlp::mlp() const {
-  return executor_->mlp();
-}
-std::size_t PreparedMlp::workspace_bytes(std::int64_t tokens) const {
-  return executor_->workspace_bytes(tokens);
-}
-Result<void> PreparedMlp::run(const RunArguments& arguments) const {
-  return executor_->run(arguments);
-}
-Result<void> PreparedMlp::warm(std::int64_t tokens) const {
-  return executor_->warm(tokens);
-}
-Result<Plan> PreparedMlp::plan(std::int64_t tokens) const {
-  return executor_->plan(tokens);
-}
-std::size_t PreparedMlp::owned_bytes() const {
-  return executor_->owned_bytes();
-}
 
 /// One of the two is set.
 class Engine::State {
@@ -57,19 +35,6 @@ Result<std::shared_ptr<const cpu::CpuDevice>> open_cpu(const EngineOptions& opti
   return cpu::open(std::move(description));
 }
 
-Result<std::shared_ptr<const gpu::Gpu>> open_gpu(const EngineOptions& options) {
-  const base::Environment environment = base::read_environment();
-  auto driver = gpu::open_driver(environment);
-  if (!driver) return driver.error();
-  auto device = gpu::Device::open(std::move(driver).value(), options.ordinal);
-  if (!device) return device.error();
-  auto compiler = gpu::open_nvrtc(environment);
-  if (!compiler) return compiler.error();
-  auto store =
-      std::make_shared<jit::CachedKernelStore>(std::move(compiler).value(), jit::kernel_cache(environment));
-  return gpu::open(std::move(device).value(), std::move(store), options.description);
-}
-
 }  // namespace
 
 Engine::Engine(std::shared_ptr<const State> state) : state_(std::move(state)) {}
@@ -82,7 +47,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
       if (!device) return device.error();
       state.cpu = std::move(device).value();
     } else {
-      auto device = open_gpu(options);
+      auto device = gpu::open(base::read_environment(), options.ordinal, options.description);
       if (!device) return device.error();
       state.gpu = std::move(device).value();
     }
@@ -90,6 +55,10 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::out_of_memory, "not enough memory to open the device"};
   }
+}
+
+std::shared_ptr<const gpu::Gpu> EngineInside::gpu(const Engine& engine) {
+  return engine.state_->gpu;
 }
 
 const DeviceDescription& Engine::device() const {

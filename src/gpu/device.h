@@ -90,6 +90,7 @@ class DeviceMemory {
   ~DeviceMemory();
 
   const void* data() const { return reinterpret_cast<const void*>(address_); }
+  CuAddress address() const { return address_; }
   std::size_t bytes() const { return bytes_; }
 
  private:

@@ -62,6 +62,7 @@ const char* fill(const Library& library, Driver& driver) {
   INGOT_TAKE(cuLaunchKernelEx);
   INGOT_TAKE(cuTensorMapEncodeTiled);
   INGOT_TAKE(cuPointerGetAttributes);
+  INGOT_TAKE(cuMemGetInfo_v2);
   INGOT_TAKE(cuMemAlloc_v2);
   INGOT_TAKE(cuMemFree_v2);
   INGOT_TAKE(cuMemcpyHtoD_v2);

@@ -75,6 +75,7 @@ struct Driver {
                                      const std::uint32_t* box, const std::uint32_t* element_strides,
                                      int interleave, int swizzle, int l2_promotion, int fill) = nullptr;
   CuResult (*cuPointerGetAttributes)(unsigned count, int* attributes, void** values, CuAddress) = nullptr;
+  CuResult (*cuMemGetInfo_v2)(std::size_t* free, std::size_t* total) = nullptr;
   CuResult (*cuMemAlloc_v2)(CuAddress*, std::size_t) = nullptr;
   CuResult (*cuMemFree_v2)(CuAddress) = nullptr;
   CuResult (*cuMemcpyHtoD_v2)(CuAddress, const void*, std::size_t) = nullptr;

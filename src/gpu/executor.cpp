@@ -11,7 +11,9 @@
 #include <system_error>
 
 #include "gpu/launch.h"
+#include "gpu/library_executor.h"
 #include "plan/arguments.h"
+#include "plan/choose.h"
 
 namespace ingot::gpu {
 
@@ -96,7 +98,7 @@ class GpuExecutor final : public Executor {
   Result<void> warm(std::int64_t tokens) const override;
 
   Result<Plan> plan(std::int64_t tokens) const override {
-    return ingot::plan(mlp_, tokens, gpu_->description, options_);
+    return ingot::plan(mlp_, tokens, gpu_->description, options_, &gpu_->tuned);
   }
   std::size_t owned_bytes() const override { return weights_.zeros.bytes(); }
 
@@ -182,7 +184,7 @@ Result<const Route*> GpuExecutor::route(std::int64_t tokens, bool aligned) const
 
 Result<std::unique_ptr<const Route>> GpuExecutor::make_route(std::int64_t tokens, bool aligned) const {
   const KernelPair pair = choose_kernels(mlp_, token_class(tokens).representative, gpu_->description.gpu,
-                                         {.numerics = options_.numerics, .aligned = aligned});
+                                         {options_.numerics, aligned, &gpu_->tuned});
   if (!pair.found) {
     return unsupported(fmt::format("no kernel for {} on {}", to_string(mlp_), gpu_->description.name));
   }
@@ -218,6 +220,10 @@ Result<void> check_weights(const Device& device, const ResolvedWeights& weights,
   return {};
 }
 
+bool is_library_rung(Rung rung) {
+  return rung == Rung::matmul_add || rung == Rung::unfused || rung == Rung::epilogue;
+}
+
 Result<GpuWeights> make_weights(const std::shared_ptr<const Device>& device, const Mlp& mlp,
                                 const ResolvedWeights& weights) {
   GpuWeights made;
@@ -241,15 +247,16 @@ Result<GpuWeights> make_weights(const std::shared_ptr<const Device>& device, con
 }  // namespace
 
 Result<std::shared_ptr<const Gpu>> open(std::shared_ptr<const Device> device,
-                                        std::shared_ptr<jit::KernelStore> store,
-                                        const std::optional<DeviceDescription>& description) {
+                                        std::shared_ptr<jit::KernelStore> store, const GpuOptions& options) {
   auto gpu = std::make_shared<Gpu>();
   gpu->device = std::move(device);
   gpu->modules = std::make_shared<ModuleTable>(gpu->device, std::move(store));
-  gpu->description = description.value_or(gpu->device->description());
+  gpu->description = options.description.value_or(gpu->device->description());
+  gpu->library = options.library;
+  gpu->tuned = options.tuned;
   if (gpu->description.kind != DeviceKind::cuda)
     return Error{ErrorCode::invalid_argument, "description: of a CPU, give one of a GPU"};
-  gpu->description.gpu.library = false;  // nothing here calls it, wherever it is
+  gpu->description.gpu.library = false;  // it is called where it was asked for, never by choice
   if (auto ok = validate(gpu->description); !ok) return ok.error();
   return std::shared_ptr<const Gpu>(std::move(gpu));
 }
@@ -258,15 +265,18 @@ Result<std::shared_ptr<const Executor>> prepare(std::shared_ptr<const Gpu> gpu, 
                                                 const Weights& weights, const PrepareOptions& options) {
   const auto resolved = resolve_weights(mlp, weights);
   if (!resolved) return resolved.error();
-  if (options.rung && *options.rung != Rung::two_kernel) {
-    return unsupported(fmt::format("rung {}: not on a GPU, give two_kernel", to_string(*options.rung)));
-  }
   const PlanOptions planning{.numerics = options.numerics,
                              .rung = options.rung,
                              .packed = mlp.gated && weights.layout != GateLayout::separate};
   const CurrentContext current(*gpu->device);
   if (auto ok = current.ready(); !ok) return ok.error();
   if (auto ok = check_weights(*gpu->device, *resolved, mlp.gated); !ok) return ok.error();
+  if (options.rung && is_library_rung(*options.rung)) {
+    if (gpu->library == nullptr) return unsupported("the vendor's library is not at hand");
+    auto library = gpu->library->get(gpu->device);
+    if (!library) return library.error();
+    return prepare_library(std::move(gpu), std::move(library).value(), mlp, *resolved, planning);
+  }
   // Whether there is a way to run does not depend on the number of tokens.
   if (auto possible = plan(mlp, 1, gpu->description, planning); !possible) return possible.error();
   auto made = make_weights(gpu->device, mlp, *resolved);

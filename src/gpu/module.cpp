@@ -93,7 +93,10 @@ Module::~Module() {
 }
 
 Result<std::shared_ptr<const Module>> ModuleTable::get(const LinearSpec& linear, const KernelTile& tile) {
-  const jit::KernelText kernel = jit::kernel_text(linear, tile, device_->target());
+  return get(jit::kernel_text(linear, tile, device_->target()));
+}
+
+Result<std::shared_ptr<const Module>> ModuleTable::get(const jit::KernelText& kernel) {
   if (auto module = find(kernel.text)) return module;
   auto cubin = store_->get(kernel);
   if (!cubin) return cubin.error();

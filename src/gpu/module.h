@@ -55,6 +55,7 @@ class ModuleTable {
 
   /// Loaded already, or from the store, which may compile it. No lock is held meanwhile. Any context may be
   /// current. Errors: of the store and of Module::load.
+  Result<std::shared_ptr<const Module>> get(const jit::KernelText& kernel);
   Result<std::shared_ptr<const Module>> get(const LinearSpec& linear, const KernelTile& tile);
 
  private:

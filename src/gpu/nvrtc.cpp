@@ -14,6 +14,7 @@
 
 #include "gpu/library.h"
 #include "gpu/nvrtc_log.h"
+#include "gpu/search.h"
 
 namespace ingot::gpu {
 
@@ -39,6 +40,8 @@ struct Functions {
   int (*nvrtcGetCUBINSize)(Program, std::size_t*) = nullptr;
   int (*nvrtcGetCUBIN)(Program, char*) = nullptr;
 };
+
+constexpr std::array file_names{"libnvrtc.so.13", "libnvrtc.so.12"};
 
 bool fill(const Library& library, Functions& functions) {
   bool complete = true;
@@ -239,6 +242,11 @@ Result<std::shared_ptr<const Nvrtc>> open_candidate(const std::string& candidate
 }
 
 }  // namespace
+
+std::vector<std::string> nvrtc_candidates(const base::Environment& environment, const std::string& root) {
+  if (!environment.ingot_nvrtc.empty()) return named_candidates(file_names, environment.ingot_nvrtc);
+  return library_candidates(file_names, environment, root);
+}
 
 Result<std::shared_ptr<const Nvrtc>> open_nvrtc(const base::Environment& environment,
                                                 std::span<const jit::SourceFile> sources) {

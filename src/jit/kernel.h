@@ -44,6 +44,24 @@ inline constexpr const char* entry_point = "ingot_kernel";
 /// Pure; `linear` and `tile` fit each other. `target` is of the device: sm90 tiles need {9, 0, true}.
 KernelText kernel_text(const LinearSpec& linear, const KernelTile& tile, const Target& target);
 
+/// One step over a whole matrix, which the rungs of the vendor's library need between its products.
+struct PointwiseSpec {
+  enum class Step : std::uint8_t {
+    add_bias,  ///< y = x + bias
+    activate,  ///< y = activation(x)
+    multiply,  ///< y = x * second
+  };
+  Step step = Step::activate;
+  Activation activation = Activation::identity;  ///< activate only
+  DType dtype = DType::bf16;
+  std::int64_t columns = 0;
+  bool aligned = true;  ///< every address and row stride is a multiple of 16 bytes
+};
+/// Pure. Arguments as LinearArgs; each thread of the 1-D grid takes 16 bytes of a row.
+KernelText pointwise_text(const PointwiseSpec& spec, const Target& target);
+/// Blocks that cover so many rows.
+std::int64_t pointwise_blocks(const PointwiseSpec& spec, std::int64_t rows);
+
 /// Compiled code for one target.
 struct Cubin {
   std::vector<char> image;

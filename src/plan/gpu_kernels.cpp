@@ -60,7 +60,7 @@ bool has_sm90_kernels(const LinearSpec& linear, const GpuDescription& gpu) {
 struct Pick {
   KernelTile tile;
   double us = 0;
-  bool found = false;
+  bool found = false, tuned = false;
 
   void offer(const KernelTile& other, double other_us) {
     if (found && other_us >= us) return;
@@ -70,9 +70,24 @@ struct Pick {
   }
 };
 
-template <class Frames>
+/// All of them.
+struct Ranking {
+  struct Entry {
+    KernelTile tile;
+    double us;
+  };
+  std::vector<Entry> entries;
+  bool found = false;
+
+  void offer(const KernelTile& tile, double us) {
+    entries.push_back({tile, us});
+    found = true;
+  }
+};
+
+template <class Frames, class Sink>
 void offer_sm90(const Frames& frames, const arch::sm90::LinearShape& shape, std::int64_t tokens,
-                const arch::sm90::Card& card, Pick& best) {
+                const arch::sm90::Card& card, Sink& best) {
   for (const auto& frame : frames) {
     const auto tile = arch::sm90::with_stages(frame, shape);
     if (tile.stages == 0 || !arch::sm90::reject(tile, shape).empty()) continue;
@@ -80,30 +95,30 @@ void offer_sm90(const Frames& frames, const arch::sm90::LinearShape& shape, std:
   }
 }
 
-template <class Tiles>
+template <class Tiles, class Sink>
 void offer_sm80(const Tiles& tiles, const arch::sm80::LinearShape& shape, std::int64_t tokens,
-                const arch::Chip& chip, Pick& best) {
+                const arch::Chip& chip, Sink& best) {
   for (const sm80::Tile& tile : tiles) {
     if (!arch::sm80::reject(tile, shape, chip).empty()) continue;
     best.offer(tile, arch::sm80::forecast_us(tile, shape, tokens, chip));
   }
 }
 
-Pick forecast_best(const LinearSpec& linear, std::int64_t tokens, const GpuDescription& gpu) {
-  Pick best;
+/// What can run the linear on this GPU: its own kernels, else the portable ones.
+template <class Sink>
+void offer_all(const LinearSpec& linear, std::int64_t tokens, const GpuDescription& gpu, Sink& best) {
   if (has_sm90_kernels(linear, gpu)) {
     const arch::sm90::LinearShape shape = sm90_shape(linear);
     offer_sm90(arch::sm90::gemm_frames, shape, tokens, sm90_card(gpu), best);
     offer_sm90(arch::sm90::few_frames, shape, tokens, sm90_card(gpu), best);
   }
-  if (best.found || gpu.major < 8) return best;
+  if (best.found || gpu.major < 8) return;
   const arch::sm80::LinearShape shape = sm80_shape(linear);
   if (linear.dtype == DType::f32) {
     offer_sm80(arch::sm80::f32_tiles, shape, tokens, chip_of(gpu), best);
   } else {
     offer_sm80(arch::sm80::tiles, shape, tokens, chip_of(gpu), best);
   }
-  return best;
 }
 
 Pick pick(const LinearSpec& linear, std::int64_t tokens, const GpuDescription& gpu,
@@ -112,10 +127,11 @@ Pick pick(const LinearSpec& linear, std::int64_t tokens, const GpuDescription& g
   if (tuned != nullptr) {
     const KernelTile* tile = tuned->find(linear, of_class);
     if (tile != nullptr && can_run(linear, *tile, gpu)) {
-      return {*tile, forecast_us(linear, *tile, tokens, gpu), true};
+      return {*tile, forecast_us(linear, *tile, tokens, gpu), true, true};
     }
   }
-  Pick best = forecast_best(linear, of_class, gpu);
+  Pick best;
+  offer_all(linear, of_class, gpu, best);
   if (best.found) best.us = forecast_us(linear, best.tile, tokens, gpu);
   return best;
 }
@@ -153,7 +169,24 @@ KernelPair choose_kernels(const Mlp& mlp, std::int64_t tokens, const GpuDescript
   const Pick first =
       pick(first_linear(mlp, true, options.numerics, options.aligned), tokens, gpu, options.tuned);
   const Pick second = pick(second_linear(mlp, options.numerics, options.aligned), tokens, gpu, options.tuned);
-  return {first.tile, second.tile, first.us, second.us, first.found && second.found};
+  return {first.tile,  second.tile, first.us, second.us, first.found && second.found,
+          first.tuned, second.tuned};
+}
+
+std::vector<KernelTile> rank_kernels(const LinearSpec& linear, std::int64_t tokens, const GpuDescription& gpu,
+                                     std::size_t count) {
+  Ranking ranking;
+  offer_all(linear, token_class(tokens).representative, gpu, ranking);
+  std::ranges::stable_sort(ranking.entries, {}, &Ranking::Entry::us);
+  std::vector<KernelTile> tiles;
+  for (const Ranking::Entry& entry : ranking.entries) {
+    if (tiles.size() == count) break;
+    // Frames that differ only in what this linear does not use come out as one tile.
+    const std::string name = label(entry.tile);
+    if (std::ranges::none_of(tiles, [&](const KernelTile& tile) { return label(tile) == name; }))
+      tiles.push_back(entry.tile);
+  }
+  return tiles;
 }
 
 }  // namespace ingot

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "ingot/mlp.h"
 #include "ingot/plan.h"
@@ -69,6 +70,7 @@ struct KernelPair {
   KernelTile first, second;
   double first_us = 0, second_us = 0;  ///< forecasts, launch included
   bool found = false;
+  bool first_tuned = false, second_tuned = false;  ///< a measured choice
 };
 
 /// The pair with the least forecast among the legal ones. The tiles are those of the tokens' class, the
@@ -76,6 +78,10 @@ struct KernelPair {
 /// class. Not found: on a GPU older than compute capability 8.0.
 KernelPair choose_kernels(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu,
                           const KernelOptions& options);
+
+/// The tiles with the least forecasts for a linear and the class of `tokens`, best first, at most `count`.
+std::vector<KernelTile> rank_kernels(const LinearSpec& linear, std::int64_t tokens, const GpuDescription& gpu,
+                                     std::size_t count);
 
 /// Numbers of tokens that run the same kernels: each its own up to 64, then 32 classes to every doubling.
 /// `representative` is the greatest of the class, `next` the least of the class above.

@@ -82,7 +82,8 @@ Result<void> check_count(std::string_view name, int count) {
 std::vector<KernelPlan> kernels_of(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu,
                                    const PlanOptions& options, const TuningTable* tuned) {
   const KernelPair pair = choose_kernels(mlp, tokens, gpu, {options.numerics, options.aligned, tuned});
-  return {{"fc1", label(pair.first), pair.first_us}, {"fc2", label(pair.second), pair.second_us}};
+  return {{"fc1", label(pair.first), pair.first_us, pair.first_tuned},
+          {"fc2", label(pair.second), pair.second_us, pair.second_tuned}};
 }
 
 }  // namespace

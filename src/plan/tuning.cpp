@@ -99,6 +99,13 @@ void TuningTable::add(TunedTile tuned) {
   }
 }
 
+void TuningTable::replace(TunedTile tuned) {
+  std::erase_if(tiles_, [&](const TunedTile& old) {
+    return key(old.linear, old.tokens) == key(tuned.linear, tuned.tokens);
+  });
+  add(std::move(tuned));
+}
+
 const KernelTile* TuningTable::find(const LinearSpec& linear, std::int64_t representative) const {
   const auto wanted = key(linear, representative);
   const auto at = std::lower_bound(

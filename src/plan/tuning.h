@@ -35,6 +35,9 @@ class TuningTable {
   /// Keeps the faster where there is one already. Whether the gate lies first is not told apart.
   void add(TunedTile tuned);
 
+  /// Takes the place of what is there.
+  void replace(TunedTile tuned);
+
   /// Null: nothing was measured. Allocates nothing; valid until the next add().
   const KernelTile* find(const LinearSpec& linear, std::int64_t representative) const;
 

@@ -7,10 +7,14 @@
 #include <cstring>
 #include <new>
 
+#include "base/env.h"
 #include "cpu/buffer.h"
 #include "cpu/describe.h"
-#include "cpu/reference.h"
+#include "engine/inside.h"
+#include "gpu/open.h"
 #include "plan/choose.h"
+#include "profile/gpu_ladder.h"
+#include "profile/ladder_parts.h"
 #include "profile/sampling.h"
 
 namespace ingot {
@@ -20,24 +24,6 @@ namespace profile {
 namespace {
 
 using Bytes = cpu::Buffer<char>;
-
-// Multiply-adds in float64 the check may take, and how few rows still make one.
-constexpr double check_budget = 3e9;
-constexpr std::int64_t least_rows = 4, most_rows = 32;
-
-std::int64_t rows_to_check(const Mlp& mlp) {
-  const double per_row = 3 * flops(mlp, 1) / 2;  // the definition and two yardsticks
-  return std::clamp(static_cast<std::int64_t>(check_budget / per_row), least_rows, most_rows);
-}
-
-Floor floor_of(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& device) {
-  Floor floor{.flops = flops(mlp, tokens), .bytes = least_bytes(mlp, tokens)};
-  if (device.kind == DeviceKind::cpu) {
-    floor.compute_us = 1e6 * floor.flops / device.cpu.gemm_flops_per_s;
-    floor.memory_us = 1e6 * floor.bytes / device.cpu.memory_bytes_per_s;
-  }
-  return floor;
-}
 
 /// Output and workspace of one rung, and how to run it.
 struct Bench {
@@ -74,17 +60,6 @@ Result<Bench> make_bench(const Problem& problem, const Subject& subject) {
   return bench;
 }
 
-void check(const Problem& problem, const cpu::Reference& reference, const Bench& bench, RungResult& result) {
-  const Rung rung = bench.subject->rung;
-  const cpu::Verdict verdict =
-      cpu::judge(problem.mlp(), reference, rung, bench.arguments.y, bench.arguments.y_row_stride);
-  result.error = verdict.error;
-  result.framework_error = verdict.framework_error;
-  result.bound = verdict.bound;
-  result.ok = verdict.ok;
-  if (!verdict.ok) result.reason = verdict.reason;
-}
-
 void compare_again(const Bench& bench, RungResult& result) {
   if (std::memcmp(bench.first.data(), bench.y.data(), bench.y.bytes()) == 0) return;
   result.ok = false;
@@ -108,10 +83,7 @@ Result<Ladder> run_ladder(const Problem& problem, const std::vector<Subject>& su
                 .floor = floor_of(mlp, problem.tokens(), device),
                 .rungs = {}};
   tell(0, "float64 reference");
-  auto pool = cpu::ThreadPool::create(std::max(1, device.cpu.threads));
-  if (!pool) return pool.error();
-  const auto reference = cpu::reference(mlp, problem.weights(), problem.x(), mlp.dim,
-                                        cpu::spread_rows(problem.tokens(), rows_to_check(mlp)), **pool);
+  const auto reference = reference_of(problem, std::max(1, device.cpu.threads));
   if (!reference) return reference.error();
 
   std::vector<Bench> benches;
@@ -125,7 +97,7 @@ Result<Ladder> run_ladder(const Problem& problem, const std::vector<Subject>& su
     if (auto ran = bench.run(); !ran) return ran.error();
     RungResult result;
     result.candidate = plan->chosen;
-    check(problem, *reference, bench, result);
+    judge(problem, *reference, subject.rung, bench.arguments.y, result);
     bench.first.assign(bench.y.data(), bench.y.data() + bench.y.bytes());
     ladder.rungs.push_back(std::move(result));
     benches.push_back(std::move(bench));
@@ -143,25 +115,16 @@ Result<Ladder> run_ladder(const Problem& problem, const std::vector<Subject>& su
                               .most_seconds = options.most_seconds};
   auto samples = sample(works, timer, limits, [&](double fraction) { tell(fraction, "timing"); });
   if (!samples) return samples.error();
-  std::optional<double> unfused_us;
   for (std::size_t k = 0; k < timed.size(); ++k) {
     RungResult& result = ladder.rungs[timed[k]];
     result.time = summarize(std::move((*samples)[k]));
     compare_again(benches[timed[k]], result);
-    if (result.candidate.rung == Rung::unfused && result.ok) unfused_us = result.time.median_us;
   }
-  for (RungResult& result : ladder.rungs) {
-    if (unfused_us && result.ok && result.time.median_us > 0)
-      result.speedup = *unfused_us / result.time.median_us;
-  }
+  set_speedups(ladder);
   return ladder;
 }
 
 }  // namespace profile
-
-bool Ladder::ok() const {
-  return std::all_of(rungs.begin(), rungs.end(), [](const RungResult& result) { return result.ok; });
-}
 
 namespace {
 
@@ -198,6 +161,7 @@ Result<Ladder> bench(const Engine& engine, const Mlp& mlp, std::int64_t tokens, 
     }
     const auto problem = profile::Problem::make(mlp, tokens, options.layout, options.seed);
     if (!problem) return problem.error();
+    if (const auto gpu = EngineInside::gpu(engine)) return profile::bench_gpu(gpu, *problem, options);
     const bool packed = options.layout != GateLayout::separate;
     const Choice choice =
         choose(mlp, tokens, engine.device(), {.numerics = options.numerics, .rung = {}, .packed = packed});
@@ -221,6 +185,28 @@ Result<Ladder> bench(const Engine& engine, const Mlp& mlp, std::int64_t tokens, 
     return ladder;
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::out_of_memory, "not enough memory for the ladder"};
+  }
+}
+
+Result<Tuning> tune(const Engine& engine, const Mlp& mlp, std::int64_t tokens, const BenchOptions& options) {
+  try {
+    if (auto ok = validate(mlp, tokens); !ok) return ok.error();
+    if (tokens < 1) return Error{ErrorCode::invalid_argument, "tokens: give 1 or more to tune for"};
+    const auto gpu = EngineInside::gpu(engine);
+    if (gpu == nullptr) {
+      return Error{ErrorCode::unsupported, "tuning measures kernels of a GPU: open the engine with cuda"};
+    }
+    const auto problem = profile::Problem::make(mlp, tokens, options.layout, options.seed);
+    if (!problem) return problem.error();
+    auto found = profile::tune_gpu(gpu, *problem, options);
+    if (!found) return found.error();
+    if (auto ok = gpu::store_tuning(base::read_environment(), gpu->device->description().name, found->tiles);
+        !ok) {
+      return ok.error();
+    }
+    return std::move(found->tuning);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::out_of_memory, "not enough memory to tune"};
   }
 }
 

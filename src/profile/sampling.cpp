@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
+#include <random>
 
 namespace ingot::profile {
 
@@ -44,10 +46,17 @@ Result<std::vector<std::vector<double>>> sample(std::span<const Work> contenders
     }
   }
   std::vector<Tally> tallies(contenders.size());
+  std::vector<std::size_t> order(contenders.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937_64 random(limits.shuffle);
   const auto unfinished = [&](const Tally& tally) { return !tally.done(limits); };
   for (std::size_t round = 0; std::any_of(tallies.begin(), tallies.end(), unfinished); ++round) {
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-      const std::size_t turn = (i + round) % contenders.size();
+    if (limits.shuffle != 0) {
+      std::shuffle(order.begin(), order.end(), random);  // no one always behind the same other
+    } else if (round > 0) {
+      std::rotate(order.begin(), order.begin() + 1, order.end());
+    }
+    for (const std::size_t turn : order) {
       Tally& tally = tallies[turn];
       if (tally.done(limits)) continue;
       const auto took = timer.seconds(contenders[turn]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Timing several pieces of work against each other so that what disturbs one disturbs all: warm-up, then
-// rounds in which each is timed once, every round starting with another.
+// rounds in which each is timed once, every round starting with another or in random order.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
@@ -18,7 +19,8 @@ struct SamplingLimits {
   double least_seconds = 0;  ///< of measured time of each, at least
   double most_seconds = 2;   ///< no further sample after this much measured time, whatever the number
   double warm_up_seconds = 0.1;
-  int warm_up_runs = 3;  ///< at most: slow work is warm after one
+  int warm_up_runs = 3;       ///< at most: slow work is warm after one
+  std::uint64_t shuffle = 0;  ///< not 0: every round in a random order that follows from this
 };
 
 /// Seconds of every sample, for each piece of work in its place. The first error of any work ends it.

@@ -86,6 +86,23 @@ Json device_object(const DeviceDescription& device) {
   return out;
 }
 
+Json kernel_list(const std::vector<KernelPlan>& kernels) {
+  Json list = Json::array();
+  for (const KernelPlan& kernel : kernels) {
+    list.push_back({{"name", kernel.name},
+                    {"tile", kernel.tile},
+                    {"forecast_us", microseconds(kernel.forecast_us)},
+                    {"tuned", kernel.tuned}});
+  }
+  return list;
+}
+
+std::string joined_tiles(const std::vector<KernelPlan>& kernels) {
+  std::string out;
+  for (const KernelPlan& kernel : kernels) out += (out.empty() ? "" : ", ") + kernel.tile;
+  return out;
+}
+
 /// Of a CPU's legal candidate; a GPU's kernels have theirs in a plan.
 Json tile_or_null(const Candidate& candidate) {
   return candidate.tile.tokens > 0 && candidate.forecast_us > 0 ? Json(to_string(candidate.tile))
@@ -109,16 +126,21 @@ Json rung_object(const RungResult& rung) {
           {"ok", rung.ok},
           {"samples", rung.time.samples},
           {"forecast_us", microseconds(candidate.forecast_us)},
-          {"tile", tile_or_null(candidate)},
+          {"tile", rung.kernels.empty() ? tile_or_null(candidate) : Json(joined_tiles(rung.kernels))},
           {"chosen", rung.chosen},
           {"framework_error", significant(rung.framework_error)},
           {"error_bound", significant(rung.bound)},
-          {"reason", rung.reason.empty() ? Json(nullptr) : Json(rung.reason)}};
+          {"reason", rung.reason.empty() ? Json(nullptr) : Json(rung.reason)},
+          {"sustained_us", rung.sustained_us ? microseconds(*rung.sustained_us) : Json(nullptr)},
+          {"kernels", kernel_list(rung.kernels)}};
 }
 
 Json ladder_object(const Ladder& ladder) {
   Json rungs = Json::array();
   for (const RungResult& rung : ladder.rungs) rungs.push_back(rung_object(rung));
+  Json skipped = Json::array();
+  for (const SkippedRung& rung : ladder.skipped)
+    skipped.push_back({{"name", to_string(rung.rung)}, {"reason", rung.reason}});
   Json mlp = mlp_object(ladder.mlp, ladder.tokens);
   mlp["layout"] = ladder.mlp.gated ? Json(layout_name(ladder.layout)) : Json(nullptr);
   return {{"device", device_object(ladder.device)},
@@ -130,7 +152,10 @@ Json ladder_object(const Ladder& ladder) {
             {"bytes", ladder.floor.bytes},
             {"compute_us", microseconds(ladder.floor.compute_us)},
             {"memory_us", microseconds(ladder.floor.memory_us)}}},
-          {"rungs", std::move(rungs)}};
+          {"rungs", std::move(rungs)},
+          {"skipped", std::move(skipped)},
+          {"library", ladder.library.empty() ? Json(nullptr) : Json(ladder.library)},
+          {"copies", ladder.copies}};
 }
 
 Json candidate_object(const Candidate& candidate) {
@@ -159,12 +184,8 @@ std::string json(const std::string& trace, const std::vector<Ladder>& ladders) {
 }
 
 std::string json(const Plan& plan) {
-  Json candidates = Json::array(), kernels = Json::array();
+  Json candidates = Json::array();
   for (const Candidate& candidate : plan.candidates) candidates.push_back(candidate_object(candidate));
-  for (const KernelPlan& kernel : plan.kernels) {
-    kernels.push_back(
-        {{"name", kernel.name}, {"tile", kernel.tile}, {"forecast_us", microseconds(kernel.forecast_us)}});
-  }
   const Candidate& chosen = plan.chosen;
   const std::string tile = tile_text(plan);
   return dump({{"schema", "ingot.plan/1"},
@@ -177,7 +198,7 @@ std::string json(const Plan& plan) {
                  {"launches", chosen.launches},
                  {"bytes", chosen.bytes},
                  {"forecast_us", microseconds(chosen.forecast_us)},
-                 {"kernels", std::move(kernels)}}},
+                 {"kernels", kernel_list(plan.kernels)}}},
                {"candidates", std::move(candidates)}});
 }
 

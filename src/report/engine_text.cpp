@@ -40,6 +40,13 @@ std::string tile_or_dash(const Candidate& candidate) {
   return candidate.tile.tokens > 0 && candidate.forecast_us > 0 ? to_string(candidate.tile) : "-";
 }
 
+std::string kernel_tiles(const std::vector<KernelPlan>& kernels) {
+  std::string out;
+  for (const KernelPlan& kernel : kernels)
+    out += fmt::format("{}{}{}", out.empty() ? "" : ", ", kernel.tile, kernel.tuned ? " (tuned)" : "");
+  return out;
+}
+
 std::string_view layout_text(const Mlp& mlp, GateLayout layout) {
   if (!mlp.gated) return "";
   switch (layout) {
@@ -60,35 +67,49 @@ std::string text(const Ladder& ladder, const TextOptions& options) {
   out += fmt::format("{}\non {}\nnumerics {}, seed {}\n\n", layout_text(ladder.mlp, ladder.layout),
                      device_text(ladder.device), to_string(ladder.numerics), ladder.seed);
 
-  TextTable table({{"rung", Align::left},
-                   {"launches"},
-                   {"bytes"},
-                   {"median"},
-                   {"min"},
-                   {"max"},
-                   {"samples"},
-                   {"speed-up"},
-                   {"forecast"},
-                   {"error"},
-                   {"tile", Align::left},
-                   {"", Align::left}});
+  const bool gpu = ladder.device.kind == DeviceKind::cuda;
+  // How long the card keeps it up; a CPU's samples are that already.
+  std::vector<TextTable::Column> columns{
+      {"rung", Align::left}, {"launches"}, {"bytes"}, {"median"}, {"min"}, {"max"}};
+  if (gpu) columns.push_back({"sustained"});
+  for (const char* title : {"samples", "speed-up", "forecast", "error"}) columns.push_back({title});
+  columns.push_back({"tile", Align::left});
+  columns.push_back({"", Align::left});
+  TextTable table(std::move(columns));
   for (const RungResult& rung : ladder.rungs) {
     const Candidate& candidate = rung.candidate;
     const bool timed = rung.time.samples > 0;
     const auto time = [&](double us) { return timed ? duration_text(us) : std::string("-"); };
-    table.add({std::string(to_string(candidate.rung)), fmt::format("{}", candidate.launches),
-               bytes_text(candidate.bytes), time(rung.time.median_us), time(rung.time.min_us),
-               time(rung.time.max_us), fmt::format("{}", rung.time.samples),
-               rung.speedup ? fmt::format("{:.2f}x", *rung.speedup) : "-",
-               duration_text(candidate.forecast_us), fmt::format("{:.2e}", rung.error),
-               tile_or_dash(candidate), rung.ok ? (rung.chosen ? "chosen" : "") : "FAILED"});
+    std::vector<std::string> cells{std::string(to_string(candidate.rung)),
+                                   fmt::format("{}", candidate.launches),
+                                   bytes_text(candidate.bytes),
+                                   time(rung.time.median_us),
+                                   time(rung.time.min_us),
+                                   time(rung.time.max_us)};
+    if (gpu) cells.push_back(rung.sustained_us ? duration_text(*rung.sustained_us) : "-");
+    cells.push_back(fmt::format("{}", rung.time.samples));
+    cells.push_back(rung.speedup ? fmt::format("{:.2f}x", *rung.speedup) : "-");
+    cells.push_back(duration_text(candidate.forecast_us));
+    cells.push_back(fmt::format("{:.2e}", rung.error));
+    cells.push_back(rung.kernels.empty() ? tile_or_dash(candidate) : kernel_tiles(rung.kernels));
+    cells.emplace_back(rung.ok ? (rung.chosen ? "chosen" : "") : "FAILED");
+    table.add(std::move(cells));
   }
   out += table.render(options.width);
+  if (!ladder.skipped.empty()) out += "\n";
+  for (const SkippedRung& rung : ladder.skipped)
+    out += fmt::format("skipped {}: {}\n", to_string(rung.rung), rung.reason);
 
   const Floor& floor = ladder.floor;
   out += fmt::format("\nfloor  {:.4g} GFLOP take {}, {} of inputs, weights and output take {}\n",
                      floor.flops * 1e-9, duration_text(floor.compute_us), bytes_text(floor.bytes),
                      duration_text(floor.memory_us));
+  if (gpu) {
+    out += fmt::format(
+        "times  a graph of {} call{} with as many sets of weights and inputs, by the device's clock; library "
+        "{}\n",
+        ladder.copies, ladder.copies == 1 ? "" : "s", ladder.library.empty() ? "none" : ladder.library);
+  }
   if (!ladder.rungs.empty()) {
     out += fmt::format(
         "error  ||y - float64|| / ||float64|| on a slice of rows; an unfused framework's roundings give "
@@ -122,9 +143,9 @@ std::string text(const Plan& plan, const TextOptions& options) {
   }
   out += table.render(options.width);
   if (plan.kernels.empty()) return out;
-  TextTable kernels({{"kernel", Align::left}, {"tile", Align::left}, {"forecast"}});
+  TextTable kernels({{"kernel", Align::left}, {"tile", Align::left}, {"forecast"}, {"", Align::left}});
   for (const KernelPlan& kernel : plan.kernels) {
-    kernels.add({kernel.name, kernel.tile, duration_text(kernel.forecast_us)});
+    kernels.add({kernel.name, kernel.tile, duration_text(kernel.forecast_us), kernel.tuned ? "tuned" : ""});
   }
   return out + "\n" + kernels.render(options.width);
 }

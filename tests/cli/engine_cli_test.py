@@ -133,6 +133,15 @@ class EngineCli(unittest.TestCase):
         self.one_line(ingot("plan", *SHAPE, "--device", "sm90", "--rung", "one_pass"), 4, "no such rung")
         self.one_line(ingot("plan", *SHAPE, "--device", "sm90a"), 2, "did you mean 'sm90'?")
         self.one_line(ingot("bench", *SHAPE, "--device", "sm90"), 2, "can be planned for")
+        self.one_line(ingot("bench", *SHAPE, "--device", "cuda:one"), 2, "cuda:one")
+
+    def test_bench_on_a_gpu_that_is_not_here(self):
+        environment = dict(os.environ, INGOT_CACHE=CACHE.name, INGOT_DRIVER="/nowhere/libcuda.so.1")
+        for device in ("cuda", "cuda:1"):
+            result = subprocess.run([INGOT, "bench", *SHAPE, "--device", device], capture_output=True, timeout=60,
+                                    env=environment)
+            self.one_line(result, 4, "no NVIDIA driver", "INGOT_DRIVER")
+        self.one_line(ingot("bench", *SHAPE, *QUICK, "--tune"), 4, "of a GPU")
 
     def test_models(self):
         result = self.document("models")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compiles, with no GPU, what the planner would take for every known model, and one of every form of the
-// portable kernels: ingot_compile_test FOLDER. Fails on an error, a spill, or a remark of the compiler.
-// FOLDER keeps the kernels for the next time. Exits 77 (skipped) where there is no NVRTC.
+// portable and the pointwise kernels: ingot_compile_test FOLDER. Fails on an error, a spill, or a remark of
+// the compiler. FOLDER keeps the kernels for the next time. Exits 77 (skipped) where there is no NVRTC.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -94,6 +94,25 @@ void add_portable_forms(Kernels& kernels) {
   }
 }
 
+/// What the rungs of the vendor's library launch between its products.
+void add_pointwise(Kernels& kernels) {
+  using Step = jit::PointwiseSpec::Step;
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+    for (const bool aligned : {false, true}) {
+      jit::PointwiseSpec spec{.dtype = dtype, .columns = aligned ? 3072 : 77, .aligned = aligned};
+      for (const Step step : {Step::add_bias, Step::multiply}) {
+        spec.step = step;
+        add(kernels, jit::pointwise_text(spec, {8, 0, false}));
+      }
+      spec.step = Step::activate;
+      for (const ActivationInfo& activation : activations()) {
+        spec.activation = activation.id;
+        add(kernels, jit::pointwise_text(spec, {8, 0, false}));
+      }
+    }
+  }
+}
+
 struct Counts {
   int compiled = 0, unfit = 0;
 };
@@ -152,6 +171,7 @@ int main(int argc, char** argv) {
   add_sm90_catalogue(kernels);
   for (const char* generation : {"sm80", "sm100", "sm120"}) add_portable_catalogue(kernels, generation);
   add_portable_forms(kernels);
+  add_pointwise(kernels);
   std::map<std::string, int> by_target;
   std::vector<jit::KernelText> list;
   for (auto& [key, kernel] : kernels) {

@@ -10,6 +10,7 @@ namespace {
 using gpu::CuAddress;
 using gpu::CuContext;
 using gpu::CuDevice;
+using gpu::CuEvent;
 using gpu::CuFunction;
 using gpu::CuLaunchConfig;
 using gpu::CuModule;
@@ -256,7 +257,44 @@ struct FakeCalls {
     return success;
   }
   static CuResult fill_memory(CuAddress, unsigned char, std::size_t) { return outcome(); }
+  static CuResult fill_async(CuAddress, unsigned char, std::size_t, CuStream) { return outcome(); }
+  static CuResult memory_info(std::size_t* free, std::size_t* total) {
+    *free = *total = std::size_t{140} << 30;
+    return outcome();
+  }
   static CuResult synchronize(CuStream) { return outcome(); }
+  static CuResult stream_create(CuStream* stream, unsigned) {
+    if (const CuResult r = outcome(); r != success) return r;
+    *stream = reinterpret_cast<CuStream>(new char);
+    ++fake().streams_;
+    return success;
+  }
+  static CuResult stream_destroy(CuStream stream) {
+    delete reinterpret_cast<char*>(stream);
+    --fake().streams_;
+    return success;
+  }
+  static CuResult event_create(CuEvent* event, unsigned) {
+    if (const CuResult r = outcome(); r != success) return r;
+    *event = reinterpret_cast<CuEvent>(new double(0));
+    ++fake().events_;
+    return success;
+  }
+  static CuResult event_destroy(CuEvent event) {
+    delete reinterpret_cast<double*>(event);
+    --fake().events_;
+    return success;
+  }
+  static CuResult event_record(CuEvent event, CuStream) {
+    *reinterpret_cast<double*>(event) = fake().clock_s.load();
+    return outcome();
+  }
+  static CuResult event_synchronize(CuEvent) { return outcome(); }
+  static CuResult elapsed(float* milliseconds, CuEvent start, CuEvent end) {
+    *milliseconds =
+        static_cast<float>(1e3 * (*reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(start)));
+    return outcome();
+  }
   static CuResult is_capturing(CuStream, int* status) {
     *status = fake().capturing.load();
     return outcome();
@@ -292,7 +330,16 @@ FakeGpu::FakeGpu(const FakeGpuOptions& options) : options_(options) {
   driver.cuMemAlloc_v2 = FakeCalls::allocate;
   driver.cuMemFree_v2 = FakeCalls::free_memory;
   driver.cuMemsetD8_v2 = FakeCalls::fill_memory;
+  driver.cuMemsetD8Async = FakeCalls::fill_async;
+  driver.cuMemGetInfo_v2 = FakeCalls::memory_info;
+  driver.cuStreamCreate = FakeCalls::stream_create;
+  driver.cuStreamDestroy_v2 = FakeCalls::stream_destroy;
   driver.cuStreamSynchronize = FakeCalls::synchronize;
+  driver.cuEventCreate = FakeCalls::event_create;
+  driver.cuEventDestroy_v2 = FakeCalls::event_destroy;
+  driver.cuEventRecord = FakeCalls::event_record;
+  driver.cuEventSynchronize = FakeCalls::event_synchronize;
+  driver.cuEventElapsedTime = FakeCalls::elapsed;
   driver.cuStreamIsCapturing = FakeCalls::is_capturing;
   driver.cuThreadExchangeStreamCaptureMode = FakeCalls::exchange_mode;
   driver_ = std::make_shared<const gpu::Driver>(driver);

@@ -74,14 +74,17 @@ class FakeGpu {
   std::atomic<int> capturing{0};
   std::atomic<int> resident_clusters{60};
   std::atomic<bool> keeps_launches{true};  ///< false: many threads launch
+  std::atomic<double> clock_s{0};          ///< what an event records; whoever plays work moves it on
 
   /// The n-th launch since the fake was made (the last 64 are kept).
   const Launch& launch(int n) const;
   int launches() const { return launches_.load(); }
   int loads() const { return loads_.load(); }
 
-  /// Contexts, modules and memory not yet given back.
-  int alive() const { return contexts_.load() + modules_.load() + memories_.load(); }
+  /// Contexts, modules, memory, events and streams not yet given back.
+  int alive() const {
+    return contexts_.load() + modules_.load() + memories_.load() + events_.load() + streams_.load();
+  }
   /// Of this thread.
   static gpu::CuContext current();
   static void set_current(gpu::CuContext context);
@@ -93,7 +96,7 @@ class FakeGpu {
   FakeGpu* before_ = nullptr;  ///< the one in use until this one was made
   std::shared_ptr<const gpu::Driver> driver_;
   std::array<Launch, 64> kept_;
-  std::atomic<int> launches_{0}, loads_{0}, contexts_{0}, modules_{0}, memories_{0};
+  std::atomic<int> launches_{0}, loads_{0}, contexts_{0}, modules_{0}, memories_{0}, events_{0}, streams_{0};
 };
 
 /// A store whose compiler writes the text itself as the code. Counts what it is asked for.

@@ -89,6 +89,27 @@ TEST(GoldenEngineReports, BenchThatFailed) {
   EXPECT_TRUE(golden_matches(report::json(failed), "bench_failed.json"));
 }
 
+TEST(GoldenEngineReports, BenchOnAGpu) {
+  Ladder gpu = ladder();
+  gpu.device = describe_gpu("sm90").value();
+  gpu.library = "cuBLASLt 13.1.0";
+  gpu.copies = 20;
+  gpu.rungs.resize(2);
+  gpu.rungs[0].time = {952.25, 940, 981, 30};
+  gpu.rungs[0].sustained_us = 1010.5;
+  gpu.rungs[0].candidate.tile = gpu.rungs[1].candidate.tile = {};
+  gpu.rungs[1].candidate.rung = Rung::two_kernel;
+  gpu.rungs[1].candidate.launches = 2;
+  gpu.rungs[1].time = {467.125, 460, 480.5, 30};
+  gpu.rungs[1].sustained_us = 501.25;
+  gpu.rungs[1].kernels = {{"fc1", "g2x1x256s3c21e", 320.5, true}, {"fc2", "g2x1x160s5c21", 150.25, false}};
+  gpu.rungs[1].chosen = true;
+  gpu.skipped = {{Rung::epilogue, "the library fuses relu and gelu_tanh only, and no gate"}};
+  EXPECT_TRUE(
+      golden_matches(report::text(gpu, {.color = false, .width = 160, .all = false}), "bench_gpu.txt"));
+  EXPECT_TRUE(golden_matches(report::json(gpu), "bench_gpu.json"));
+}
+
 TEST(GoldenEngineReports, Plan) {
   const auto many = plan(geglu, 8192, device(), {.numerics = Numerics::fast, .rung = {}, .packed = true});
   ASSERT_TRUE(many);

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gpu/search.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
-
-#include "gpu/nvrtc.h"
 
 namespace ingot::gpu {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* file_names[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
 /// Folders of `parent` whose names start with `prefix`, by name, the last first: newer versions sort later.
 std::vector<fs::path> folders(const fs::path& parent, const std::string& prefix) {
@@ -27,8 +25,9 @@ std::vector<fs::path> folders(const fs::path& parent, const std::string& prefix)
   return found;
 }
 
-void add_existing(const std::vector<fs::path>& folders_to_search, std::vector<std::string>& out) {
-  for (const char* name : file_names) {
+void add_existing(std::span<const char* const> names, const std::vector<fs::path>& folders_to_search,
+                  std::vector<std::string>& out) {
+  for (const char* name : names) {
     for (const fs::path& folder : folders_to_search) {
       std::error_code error;
       if (fs::exists(folder / name, error)) out.push_back((folder / name).string());
@@ -36,7 +35,7 @@ void add_existing(const std::vector<fs::path>& folders_to_search, std::vector<st
   }
 }
 
-/// site-packages/nvidia/cu13/lib of the package for CUDA 13, nvidia/cuda_nvrtc/lib before.
+/// site-packages/nvidia/cu13/lib of the packages for CUDA 13, a folder for each library before.
 std::vector<fs::path> package_folders(const fs::path& environment) {
   std::vector<fs::path> out;
   for (const fs::path& python : folders(environment / "lib", "python3")) {
@@ -48,20 +47,24 @@ std::vector<fs::path> package_folders(const fs::path& environment) {
 
 }  // namespace
 
-std::vector<std::string> nvrtc_candidates(const base::Environment& environment, const std::string& root) {
+std::vector<std::string> library_candidates(std::span<const char* const> names,
+                                            const base::Environment& environment, const std::string& root) {
   std::vector<std::string> out;
-  if (!environment.ingot_nvrtc.empty()) {
-    std::error_code error;
-    if (!fs::is_directory(environment.ingot_nvrtc, error)) return {environment.ingot_nvrtc};
-    add_existing({environment.ingot_nvrtc}, out);
-    return out;
-  }
-  if (!environment.virtual_env.empty()) add_existing(package_folders(environment.virtual_env), out);
-  if (!environment.cuda_home.empty()) add_existing({fs::path(environment.cuda_home) / "lib64"}, out);
-  out.insert(out.end(), std::begin(file_names), std::end(file_names));
+  if (!environment.virtual_env.empty()) add_existing(names, package_folders(environment.virtual_env), out);
+  if (!environment.cuda_home.empty()) add_existing(names, {fs::path(environment.cuda_home) / "lib64"}, out);
+  out.insert(out.end(), names.begin(), names.end());
   std::vector<fs::path> toolkits = folders(root + "/usr/local", "cuda");
   for (fs::path& toolkit : toolkits) toolkit /= "lib64";
-  add_existing(toolkits, out);
+  add_existing(names, toolkits, out);
+  return out;
+}
+
+std::vector<std::string> named_candidates(std::span<const char* const> names,
+                                          const std::string& file_or_folder) {
+  std::error_code error;
+  if (!fs::is_directory(file_or_folder, error)) return {file_or_folder};
+  std::vector<std::string> out;
+  add_existing(names, {file_or_folder}, out);
   return out;
 }
 
