@@ -27,7 +27,8 @@ inline constexpr std::array cpu_estimates{
 // does not.
 inline constexpr double cache_gb_s_per_core = 25;
 inline constexpr double memory_gb_s = 25;
-inline constexpr double gemm_row_overhead = 4;  // packing the weights costs about as much as this many rows
-inline constexpr double task_us = 10;           // waking a sleeping thread
+inline constexpr double gemm_row_overhead = 4;   // packing the weights costs about as much as this many rows
+inline constexpr double bf16_gemm_gflops = 200;  // one core with AVX512_BF16; AMX reaches three times that
+inline constexpr double task_us = 10;            // waking a sleeping thread
 
 }  // namespace ingot::arch

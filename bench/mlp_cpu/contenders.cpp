@@ -68,14 +68,14 @@ Contender& Contenders::named(const std::string& name) {
   return *std::find_if(all_.begin(), all_.end(), [&](const Contender& c) { return c.name == name; });
 }
 
-std::vector<double> Contenders::medians_us(const profile::SamplingLimits& limits) const {
+std::vector<TimeStats> Contenders::times(const profile::SamplingLimits& limits) const {
   std::vector<profile::Work> works;
   for (const Contender& contender : all_) works.push_back(contender.work);
   profile::SteadyTimer timer;
   auto samples = profile::sample(works, timer, limits);
-  std::vector<double> medians;
-  for (auto& each : samples.value()) medians.push_back(profile::summarize(std::move(each)).median_us);
-  return medians;
+  std::vector<TimeStats> stats;
+  for (auto& each : samples.value()) stats.push_back(profile::summarize(std::move(each)));
+  return stats;
 }
 
 std::string at_least(double value, double figure) {

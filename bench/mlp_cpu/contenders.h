@@ -31,8 +31,8 @@ class Contenders {
   Contender& named(const std::string& name);
   const profile::Problem& problem() const { return problem_; }
 
-  /// Times them in turn; medians in microseconds, in their places.
-  std::vector<double> medians_us(const profile::SamplingLimits& limits) const;
+  /// Times them in turn; in their places.
+  std::vector<TimeStats> times(const profile::SamplingLimits& limits) const;
 
  private:
   explicit Contenders(profile::Problem problem) : problem_(std::move(problem)) {}

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "contenders.h"
 #include "cpu/gemm.h"
@@ -19,7 +20,8 @@ using bench_mlp::Contenders;
 
 const std::vector<Rung> every_rung{Rung::matmul_add, Rung::unfused, Rung::epilogue, Rung::one_pass};
 
-/// The MLP's products as single oneDNN calls into buffers of their own.
+/// The MLP's products as single oneDNN calls into buffers of their own. T: float or, for bf16, uint16_t.
+template <class T>
 struct GemmsAlone {
   GemmsAlone(const Mlp& mlp, std::int64_t tokens, int with_threads)
       : m(tokens),
@@ -27,23 +29,25 @@ struct GemmsAlone {
         width(mlp.hidden * (mlp.gated ? 2 : 1)),
         hidden(mlp.hidden),
         threads(with_threads) {
-    for (auto [buffer, elements] :
-         {std::pair{&x, m * dim}, std::pair{&w1, width * dim}, std::pair{&w2, hidden * dim},
-          std::pair{&h, m * width}, std::pair{&y, m * dim}}) {
-      *buffer = cpu::Buffer<float>::allocate(static_cast<std::size_t>(elements));
-      std::fill_n(buffer->data(), elements, 0.25F);
+    for (auto [buffer, elements] : {std::pair{&x, m * dim}, std::pair{&w1, width * dim},
+                                    std::pair{&w2, hidden * dim}, std::pair{&activated, m * hidden}}) {
+      *buffer = cpu::Buffer<T>::allocate(static_cast<std::size_t>(elements));
+      std::fill_n(buffer->data(), elements, sizeof(T) == 2 ? T{0x3e80} : T{1} / 4);  // 0.25
     }
+    h = cpu::Buffer<float>::allocate(static_cast<std::size_t>(m * width));
+    y = cpu::Buffer<float>::allocate(static_cast<std::size_t>(m * dim));
   }
   Result<void> run() const {
     const bool ok = bench_mlp::onednn_matmul(m, width, dim, x.data(), w1.data(), h.data(), threads) &&
-                    bench_mlp::onednn_matmul(m, dim, hidden, h.data(), w2.data(), y.data(), threads);
+                    bench_mlp::onednn_matmul(m, dim, hidden, activated.data(), w2.data(), y.data(), threads);
     if (!ok) return Error{ErrorCode::out_of_memory, "oneDNN failed"};
     return {};
   }
 
   std::int64_t m, dim, width, hidden;
   int threads;
-  cpu::Buffer<float> x, w1, w2, h, y;
+  cpu::Buffer<T> x, w1, w2, activated;
+  cpu::Buffer<float> h, y;
 };
 
 void ladder(const Engine& engine, DType dtype) {
@@ -51,20 +55,30 @@ void ladder(const Engine& engine, DType dtype) {
   constexpr std::int64_t tokens = 8192;
   const auto contenders = Contenders::make(engine, mlp, tokens, GateLayout::packed_value_first, every_rung);
   if (!contenders) return;
-  const GemmsAlone gemms(mlp, tokens, engine.device().cpu.threads);
-  contenders->all().push_back({"gemms", [&] { return gemms.run(); }, 0, true});
-  const std::vector<double> us =
-      contenders->medians_us({.samples = 15, .least_seconds = 1, .most_seconds = 6});
+  const CpuDescription& cpu = engine.device().cpu;
+  const bool native = dtype == DType::bf16 && cpu.native_bf16;
+  std::optional<GemmsAlone<float>> gemms;
+  std::optional<GemmsAlone<std::uint16_t>> gemms_bf16;
+  if (native) {
+    gemms_bf16.emplace(mlp, tokens, cpu.threads);
+  } else {
+    gemms.emplace(mlp, tokens, cpu.threads);
+  }
+  contenders->all().push_back({"gemms", [&] { return native ? gemms_bf16->run() : gemms->run(); }, 0, true});
+  const std::vector<TimeStats> us = contenders->times({.samples = 15, .least_seconds = 1, .most_seconds = 6});
   fmt::print("\n{} tokens of {}\n", tokens, to_string(mlp));
   for (std::size_t i = 0; i < us.size(); ++i) {
     const auto& contender = contenders->all()[i];
-    fmt::print("  {:<12} {:9.2f} ms  forecast {:9.2f} ms  {:6.1f} GFLOP/s{}\n", contender.name, us[i] * 1e-3,
-               contender.forecast_us * 1e-3, flops(mlp, tokens) / us[i] * 1e-3,
+    fmt::print("  {:<12} {:9.2f} ms ({:.2f} to {:.2f})  forecast {:9.2f} ms  {:6.1f} GFLOP/s{}\n",
+               contender.name, us[i].median_us * 1e-3, us[i].min_us * 1e-3, us[i].max_us * 1e-3,
+               contender.forecast_us * 1e-3, flops(mlp, tokens) / us[i].median_us * 1e-3,
                contender.right ? "" : "  WRONG");
   }
-  fmt::print("  one_pass over matmul_add  {}\n", bench_mlp::at_least(us[0] / us[3], 1.35));
-  fmt::print("  one_pass over unfused     {}\n", bench_mlp::at_least(us[1] / us[3], 1.15));
-  fmt::print("  one_pass / GEMMs alone    {}\n", bench_mlp::at_most(us[3] / us[4], 1.10));
+  fmt::print("  one_pass over matmul_add  {}\n",
+             bench_mlp::at_least(us[0].median_us / us[3].median_us, 1.35));
+  fmt::print("  one_pass over unfused     {}\n",
+             bench_mlp::at_least(us[1].median_us / us[3].median_us, 1.15));
+  fmt::print("  one_pass / GEMMs alone    {}\n", bench_mlp::at_most(us[3].median_us / us[4].median_us, 1.10));
 }
 
 /// Without bias, activation and gate, `unfused` is two products cut into Ingot's tiles and nothing else.
@@ -74,13 +88,13 @@ void gemm_rate(const Engine& engine) {
     const Mlp mlp{dim, hidden, Activation::identity, false, false, DType::f32};
     const auto contenders = Contenders::make(engine, mlp, 2048, GateLayout::separate, {Rung::unfused});
     if (!contenders) return;
-    const GemmsAlone gemms(mlp, 2048, engine.device().cpu.threads);
+    const GemmsAlone<float> gemms(mlp, 2048, engine.device().cpu.threads);
     contenders->all().push_back({"gemms", [&] { return gemms.run(); }, 0, true});
-    const std::vector<double> us =
-        contenders->medians_us({.samples = 15, .least_seconds = 0.5, .most_seconds = 6});
+    const std::vector<TimeStats> us =
+        contenders->times({.samples = 15, .least_seconds = 0.5, .most_seconds = 6});
     fmt::print("  {:>5} -> {:<5} {:6.1f} and {:6.1f} GFLOP/s, ratio {}\n", dim, hidden,
-               flops(mlp, 2048) / us[0] * 1e-3, flops(mlp, 2048) / us[1] * 1e-3,
-               bench_mlp::at_least(us[1] / us[0], 0.80));
+               flops(mlp, 2048) / us[0].median_us * 1e-3, flops(mlp, 2048) / us[1].median_us * 1e-3,
+               bench_mlp::at_least(us[1].median_us / us[0].median_us, 0.80));
   }
 }
 
@@ -98,22 +112,23 @@ void call_cost(const Engine& engine) {
     }
     return {};
   };
-  const GemmsAlone gemms(mlp, 1, 1);
+  const GemmsAlone<float> gemms(mlp, 1, 1);
   contenders->all().push_back(
       {"gemms",
        [&]() -> Result<void> {
          const cpu::SingleThreaded single;
          for (int i = 0; i < calls; ++i) {
            cpu::gemm(1, 32, 16, gemms.x.data(), 16, gemms.w1.data(), 16, false, gemms.h.data(), 32);
-           cpu::gemm(1, 16, 32, gemms.h.data(), 32, gemms.w2.data(), 32, false, gemms.y.data(), 16);
+           cpu::gemm(1, 16, 32, gemms.activated.data(), 32, gemms.w2.data(), 32, false, gemms.y.data(), 16);
          }
          return {};
        },
        0, true});
-  const std::vector<double> us =
-      contenders->medians_us({.samples = 200, .least_seconds = 0.2, .most_seconds = 4});
+  const std::vector<TimeStats> us =
+      contenders->times({.samples = 200, .least_seconds = 0.2, .most_seconds = 4});
   fmt::print("\ncall of run() at 1 token: {:.2f} us, its oneDNN calls alone {:.2f} us, beyond them {} us\n",
-             us[0] / calls, us[1] / calls, bench_mlp::at_most((us[0] - us[1]) / calls, 5));
+             us[0].median_us / calls, us[1].median_us / calls,
+             bench_mlp::at_most((us[0].median_us - us[1].median_us) / calls, 5));
 }
 
 }  // namespace

@@ -11,4 +11,8 @@ namespace ingot::bench_mlp {
 bool onednn_matmul(std::int64_t m, std::int64_t n, std::int64_t k, const float* x, const float* w, float* y,
                    int threads);
 
+/// The same of bf16 matrices into f32; only where cpu::has_gemm_bf16().
+bool onednn_matmul(std::int64_t m, std::int64_t n, std::int64_t k, const std::uint16_t* x,
+                   const std::uint16_t* w, float* y, int threads);
+
 }  // namespace ingot::bench_mlp

@@ -55,15 +55,21 @@ struct CpuDescription {
   std::uint64_t l3_bytes = 0;                ///< shared
   double gemm_flops_per_s = 0;               ///< f32 GEMM on tiles of many rows
   double gemm_row_overhead = 0;              ///< a GEMM of m rows takes the time of m + this many
-  double cache_bytes_per_s = 0;              ///< reading weights that fit the last cache
-  double memory_bytes_per_s = 0;             ///< reading weights from memory
+  double cached_bytes = 0;  ///< weights up to this size are read from cache; less than l3_bytes where others
+                            ///< share it; 0: l3_bytes
+  double cache_bytes_per_s = 0;   ///< reading such weights
+  double memory_bytes_per_s = 0;  ///< reading weights from memory
   double stream_bytes_per_s = 0;  ///< passes that read and write memory; bytes read + bytes written
-  double task_s = 0;              ///< starting one parallel phase
+  double cache_stream_bytes_per_s =
+      0;              ///< the same where all of it fits the last cache; 0: cache_bytes_per_s
+  double task_s = 0;  ///< starting one parallel phase
   /// One element of the hidden tensor in cache, from first sums to hidden value; by DType, then Activation.
   std::array<std::array<double, activation_count>, dtype_count> activation_s{};
   std::array<double, dtype_count> gate_s{};     ///< more when gated: the second sum and the product; by DType
   std::array<double, dtype_count> convert_s{};  ///< one element between dtype and f32; by DType
-  bool native_bf16 = false;  ///< the library multiplies bf16 itself; else weights are expanded to f32
+  bool native_bf16 = false;      ///< the library multiplies bf16 itself; else weights are expanded to f32
+  double bf16_flops_per_s = 0;   ///< native_bf16: as gemm_flops_per_s
+  double bf16_row_overhead = 0;  ///< native_bf16: as gemm_row_overhead
 };
 
 /// What the planner knows of a GPU. On it the first three rungs are calls of the vendor's library.

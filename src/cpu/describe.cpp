@@ -101,6 +101,13 @@ DeviceDescription estimate_cpu(const CpuFacts& facts, int threads) {
   cpu.gemm_flops_per_s = estimate.gemm_gflops * 1e9 * cores;
   cpu.gemm_row_overhead = arch::gemm_row_overhead;
   cpu.cache_bytes_per_s = arch::cache_gb_s_per_core * 1e9 * cores;
+  cpu.native_bf16 = has_gemm_bf16();
+  if (cpu.native_bf16) {
+    cpu.bf16_flops_per_s = arch::bf16_gemm_gflops * 1e9 * cores;
+    cpu.bf16_row_overhead = arch::gemm_row_overhead;
+  }
+  cpu.cached_bytes = static_cast<double>(facts.l3_bytes);
+  cpu.cache_stream_bytes_per_s = cpu.cache_bytes_per_s;
   cpu.memory_bytes_per_s = cpu.stream_bytes_per_s = arch::memory_gb_s * 1e9;
   cpu.task_s = cpu.threads > 1 ? arch::task_us * 1e-6 : 0;
   const double element = estimate.activation_ns * 1e-9 / cores;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cpu/gemm.h"
 #include "cpu/rungs.h"
 #include "plan/choose.h"
 
@@ -40,6 +41,7 @@ class CpuExecutor final : public Executor {
                      .pool = *device_->pool,
                      .numerics = options_.numerics,
                      .packed = options_.packed,
+                     .operands = operands(mlp_.dtype, device_->description.cpu.native_bf16),
                      .rung = chosen.rung,
                      .tile = chosen.tile,
                      .layout = layout,
@@ -56,7 +58,7 @@ class CpuExecutor final : public Executor {
 
  private:
   Layout layout_of(const Candidate& candidate, std::int64_t tokens) const {
-    return layout(mlp_, tokens, candidate.rung, candidate.tile, device_->pool->threads());
+    return layout(mlp_, tokens, candidate.rung, candidate.tile, device_->description.cpu);
   }
 
   std::shared_ptr<const CpuDevice> device_;
@@ -74,6 +76,7 @@ Result<std::shared_ptr<const CpuDevice>> open(DeviceDescription description) {
                  fmt::format("threads: {} is not accepted, give 1 to {}", threads, most_threads)};
   }
   if (auto ok = validate(description); !ok) return ok.error();
+  description.cpu.native_bf16 = description.cpu.native_bf16 && has_gemm_bf16();
   auto pool = ThreadPool::create(threads);
   if (!pool) return pool.error();
   auto device = std::make_shared<CpuDevice>();

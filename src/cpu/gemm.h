@@ -26,6 +26,13 @@ class SingleThreaded {
 bool gemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, std::int64_t lda, const float* b,
           std::int64_t ldb, bool accumulate, float* c, std::int64_t ldc);
 
+/// Whether gemm_bf16() may be called: the library has it, and the processor has instructions for it.
+bool has_gemm_bf16();
+
+/// The same product of bf16 matrices; sums in f32.
+bool gemm_bf16(std::int64_t m, std::int64_t n, std::int64_t k, const std::uint16_t* a, std::int64_t lda,
+               const std::uint16_t* b, std::int64_t ldb, bool accumulate, float* c, std::int64_t ldc);
+
 /// "oneDNN 2.6.3"
 std::string gemm_library();
 

@@ -22,6 +22,9 @@ std::string_view to_string(Isa isa);
 /// The widest set this processor and operating system offer.
 Isa widest_isa();
 
+/// Whether it multiplies bf16 itself (AVX512_BF16 or AMX).
+bool has_bf16_instructions();
+
 /// Matrix extensions that matter to the GEMM library: "avx2 fma f16c avx512 avx512_bf16 amx_bf16 …".
 std::string instruction_sets();
 

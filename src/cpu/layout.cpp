@@ -26,8 +26,14 @@ std::size_t lines(std::size_t bytes) {
 
 }  // namespace
 
-Layout layout(const Mlp& mlp, std::int64_t tokens, Rung rung, const Tile& tile, int threads) {
+Operands operands(DType dtype, bool native_bf16) {
+  if (dtype == DType::f32) return Operands::f32;
+  return native_bf16 && dtype == DType::bf16 ? Operands::bf16 : Operands::widened;
+}
+
+Layout layout(const Mlp& mlp, std::int64_t tokens, Rung rung, const Tile& tile, const CpuDescription& cpu) {
   const bool narrow = mlp.dtype != DType::f32;
+  const Operands read = operands(mlp.dtype, cpu.native_bf16);
   const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   const std::size_t linears = mlp.gated ? 2 : 1;
   const std::size_t rows = size(std::min(tokens, tile.tokens));
@@ -51,14 +57,16 @@ Layout layout(const Mlp& mlp, std::int64_t tokens, Rung rung, const Tile& tile, 
   out.scratch = times(held, intermediates);
 
   const bool tiles_sums = narrow || !separate;  // f32 sums of separate passes go straight to the intermediate
-  out.x_elements = narrow ? times(rows, size(mlp.dim)) : 0;
+  out.x_elements = read == Operands::widened ? times(rows, size(mlp.dim)) : 0;
   out.tile_elements = tiles_sums ? times(rows, times(size(tile.hidden), separate ? 1 : linears)) : 0;
   out.sum_elements = narrow ? times(rows, size(split_width(mlp.dim, tile.splits))) : 0;
-  out.weight_elements = narrow ? static_cast<std::size_t>(weight_block) : 0;
+  out.weight_elements = read == Operands::widened ? static_cast<std::size_t>(weight_block) : 0;
+  out.hidden_elements = read == Operands::bf16 && rung == Rung::one_pass ? times(rows, size(tile.hidden)) : 0;
   const auto room = [](std::size_t elements) { return lines(times(elements, sizeof(float))); };
-  out.scratch_bytes = plus(plus(room(out.x_elements), room(out.tile_elements)),
-                           plus(room(out.sum_elements), room(out.weight_elements)));
-  out.bytes = plus(out.scratch, times(out.scratch_bytes, size(threads)));
+  out.scratch_bytes = plus(plus(plus(room(out.x_elements), room(out.tile_elements)),
+                                plus(room(out.sum_elements), room(out.weight_elements))),
+                           lines(times(out.hidden_elements, element)));
+  out.bytes = plus(out.scratch, times(out.scratch_bytes, size(cpu.threads)));
   return out;
 }
 

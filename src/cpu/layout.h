@@ -39,14 +39,21 @@ struct Layout {
   std::size_t first = 0;   ///< MLP's dtype [tokens, width]: what a linear wrote
   std::size_t second = 0;  ///< the same size: what a pass over `first` wrote
   std::size_t scratch =
-      0;  ///< scratch_bytes per thread: x, tile, sums, weights, each f32 and aligned to a cache line
+      0;  ///< scratch_bytes per thread: x, tile, sums, weights, hidden, each aligned to a cache line
   std::size_t scratch_bytes = 0;
-  std::size_t x_elements = 0;       ///< 16-bit: a tile of x as f32
+  std::size_t x_elements = 0;       ///< widened: a tile of x as f32
   std::size_t tile_elements = 0;    ///< sums of gate (and up) of one step
   std::size_t sum_elements = 0;     ///< 16-bit: sums of the output
-  std::size_t weight_elements = 0;  ///< 16-bit: a block of weights as f32
+  std::size_t weight_elements = 0;  ///< widened: a block of weights as f32
+  std::size_t hidden_elements = 0;  ///< bf16 multiplied as it is: hidden values of one step
   std::size_t bytes = 0;            ///< total; the largest size_t when it would overflow
 };
-Layout layout(const Mlp& mlp, std::int64_t tokens, Rung rung, const Tile& tile, int threads);
+
+/// What the GEMMs read. f32: everything in place. 16-bit: f32 copies, a tile and a block of weights at a
+/// time, or, where the library multiplies bf16 itself, again everything in place.
+enum class Operands : std::uint8_t { f32, widened, bf16 };
+Operands operands(DType dtype, bool native_bf16);
+
+Layout layout(const Mlp& mlp, std::int64_t tokens, Rung rung, const Tile& tile, const CpuDescription& cpu);
 
 }  // namespace ingot::cpu

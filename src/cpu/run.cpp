@@ -11,8 +11,9 @@ Run::Scratch Run::scratch(int slot) const {
   char* const tile = start + round_up(layout.x_elements * sizeof(float));
   char* const sums = tile + round_up(layout.tile_elements * sizeof(float));
   char* const weights = sums + round_up(layout.sum_elements * sizeof(float));
+  char* const hidden = weights + round_up(layout.weight_elements * sizeof(float));
   return {reinterpret_cast<float*>(start), reinterpret_cast<float*>(tile), reinterpret_cast<float*>(sums),
-          reinterpret_cast<float*>(weights)};
+          reinterpret_cast<float*>(weights), reinterpret_cast<std::uint16_t*>(hidden)};
 }
 
 Rows<const void> Run::at(Rows<const void> in, std::int64_t row, std::int64_t column) const {
@@ -27,23 +28,40 @@ Rows<void> Run::intermediate(std::size_t offset, std::int64_t width, std::int64_
   return at(Rows<void>{base_ + offset, width}, 0, column);
 }
 
-/// The block's rows of x in f32: in place, or expanded into `room`.
-Rows<const float> Run::x_tile(Block block, float* room) const {
+/// The block's rows of x as the GEMMs read them: in place, or expanded into `room`.
+Rows<const void> Run::x_tile(Block block, float* room) const {
   const Rows<const void> from = at(x_, block.row, 0);
-  if (!narrow_) return {static_cast<const float*>(from.data), from.stride};
+  if (call_.operands != Operands::widened) return from;
   call_.passes.widen(mlp_.dtype, {block.rows, mlp_.dim}, from, {room, mlp_.dim});
   return {room, mlp_.dim};
 }
 
 /// c = a · Wᵀ for the rows `outputs` of W, columns `inputs`.
-void Run::multiply(std::int64_t rows, Range outputs, Range inputs, Rows<const float> a,
+void Run::multiply(std::int64_t rows, Range outputs, Range inputs, Rows<const void> a,
                    const CpuLinear& linear, float* room, bool accumulate, Rows<float> c) {
-  if (!narrow_) {
-    const float* const weight =
-        static_cast<const float*>(linear.weight) + outputs.begin * linear.stride + inputs.begin;
-    multiply_f32(rows, outputs.size(), inputs.size(), a, weight, linear.stride, accumulate, c);
-    return;
+  const std::int64_t first = outputs.begin * linear.stride + inputs.begin;
+  switch (call_.operands) {
+    case Operands::f32:
+      multiply_f32(rows, outputs.size(), inputs.size(), {static_cast<const float*>(a.data), a.stride},
+                   static_cast<const float*>(linear.weight) + first, linear.stride, accumulate, c);
+      break;
+    case Operands::widened:
+      multiply_widened(rows, outputs, inputs, {static_cast<const float*>(a.data), a.stride}, linear, room,
+                       accumulate, c);
+      break;
+    case Operands::bf16:
+      if (!gemm_bf16(rows, outputs.size(), inputs.size(), static_cast<const std::uint16_t*>(a.data), a.stride,
+                     static_cast<const std::uint16_t*>(linear.weight) + first, linear.stride, accumulate,
+                     c.data, c.stride)) {
+        failed_.store(true, std::memory_order_relaxed);
+      }
+      break;
   }
+}
+
+/// The same with weights expanded to f32 a block at a time, in `room`.
+void Run::multiply_widened(std::int64_t rows, Range outputs, Range inputs, Rows<const float> a,
+                           const CpuLinear& linear, float* room, bool accumulate, Rows<float> c) {
   const std::int64_t depth = std::min(inputs.size(), weight_block_depth);
   const std::int64_t width = weight_block / depth;
   const Rows<const void> weight{linear.weight, linear.stride};
@@ -66,7 +84,7 @@ void Run::multiply_f32(std::int64_t rows, std::int64_t columns, std::int64_t dep
 }
 
 /// Hidden values of columns `step` for the block's rows, into `out`.
-void Run::hidden_step(Block block, Range step, Rows<const float> x, const Scratch& room, Rows<void> out,
+void Run::hidden_step(Block block, Range step, Rows<const void> x, const Scratch& room, Rows<void> out,
                       bool out_f32) {
   const CpuWeights& w = call_.weights;
   const Range dim{0, mlp_.dim};
@@ -90,7 +108,7 @@ void Run::hidden_step(Block block, Range step, Rows<const float> x, const Scratc
 
 /// out = x · Wᵀ (+ bias): one task's share of a linear into the hidden width.
 void Run::up_task(const CpuLinear& linear, Block block, const Scratch& room, Rows<void> out, bool add_bias) {
-  const Rows<const float> x = x_tile(block, room.x);
+  const Rows<const void> x = x_tile(block, room.x);
   const float* const bias = add_bias ? linear.bias : call_.weights.zeros;
   for (std::int64_t c = block.columns.begin; c < block.columns.end; c += call_.tile.hidden) {
     const Range step{c, std::min(block.columns.end, c + call_.tile.hidden)};
@@ -115,8 +133,7 @@ void Run::down_task(Block block, const Scratch& room, Rows<const void> in, Rows<
   const Rows<const void> from = at(in, block.row, 0);
   if (!narrow_) {
     const Rows<float> sums{static_cast<float*>(to.data), to.stride};
-    multiply(block.rows, block.columns, {0, mlp_.hidden}, {static_cast<const float*>(from.data), from.stride},
-             down, nullptr, false, sums);
+    multiply(block.rows, block.columns, {0, mlp_.hidden}, from, down, nullptr, false, sums);
     if (add_bias) {
       call_.passes.store(DType::f32, {block.rows, block.columns.size()}, {sums.data, sums.stride},
                          down.bias + block.columns.begin, to);
@@ -124,7 +141,10 @@ void Run::down_task(Block block, const Scratch& room, Rows<const void> in, Rows<
     return;
   }
   const Rows<float> sums{room.sums, block.columns.size()};
-  for (std::int64_t k = 0; k < mlp_.hidden; k += call_.tile.hidden) {
+  if (call_.operands == Operands::bf16) {
+    multiply(block.rows, block.columns, {0, mlp_.hidden}, from, down, nullptr, false, sums);
+  }
+  for (std::int64_t k = 0; k < mlp_.hidden && call_.operands == Operands::widened; k += call_.tile.hidden) {
     const std::int64_t depth = std::min(call_.tile.hidden, mlp_.hidden - k);
     call_.passes.widen(mlp_.dtype, {block.rows, depth}, at(from, 0, k), {room.tile, depth});
     multiply(block.rows, block.columns, {k, k + depth}, {room.tile, depth}, down, room.weights, k > 0, sums);

@@ -30,6 +30,7 @@ class Run {
     float* tile;
     float* sums;
     float* weights;
+    std::uint16_t* hidden;
   };
   struct Block {
     std::int64_t row, rows;
@@ -45,13 +46,15 @@ class Run {
   template <class Body>
   void phase(std::int64_t columns, const Body& body);
 
-  Rows<const float> x_tile(Block block, float* room) const;
-  void multiply(std::int64_t rows, Range outputs, Range inputs, Rows<const float> a, const CpuLinear& linear,
+  Rows<const void> x_tile(Block block, float* room) const;
+  void multiply(std::int64_t rows, Range outputs, Range inputs, Rows<const void> a, const CpuLinear& linear,
                 float* room, bool accumulate, Rows<float> c);
+  void multiply_widened(std::int64_t rows, Range outputs, Range inputs, Rows<const float> a,
+                        const CpuLinear& linear, float* room, bool accumulate, Rows<float> c);
   void multiply_f32(std::int64_t rows, std::int64_t columns, std::int64_t depth, Rows<const float> a,
                     const float* weight, std::int64_t stride, bool accumulate, Rows<float> c);
 
-  void hidden_step(Block block, Range step, Rows<const float> x, const Scratch& room, Rows<void> out,
+  void hidden_step(Block block, Range step, Rows<const void> x, const Scratch& room, Rows<void> out,
                    bool out_f32);
   void up_phase(const CpuLinear& linear, Rows<void> out, bool add_bias);
   void up_task(const CpuLinear& linear, Block block, const Scratch& room, Rows<void> out, bool add_bias);
@@ -65,7 +68,7 @@ class Run {
 
   const Call& call_;
   const Mlp& mlp_;
-  bool narrow_;  // 16-bit: GEMMs read f32 copies and write f32 sums
+  bool narrow_;  // 16-bit: GEMMs write f32 sums, not into the output
   std::size_t element_;
   char* base_;
   Rows<const void> x_;

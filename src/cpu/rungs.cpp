@@ -86,7 +86,7 @@ void Run::separate_passes(bool fold_bias) {
 void Run::epilogue() {
   const Rows<void> hidden = intermediate(call_.layout.first, mlp_.hidden, 0);
   phase(mlp_.hidden, [&](Block block, const Scratch& room) {
-    const Rows<const float> x = x_tile(block, room.x);
+    const Rows<const void> x = x_tile(block, room.x);
     for (std::int64_t c = block.columns.begin; c < block.columns.end; c += call_.tile.hidden) {
       const Range step{c, std::min(block.columns.end, c + call_.tile.hidden)};
       hidden_step(block, step, x, room, at(hidden, block.row, c), false);
@@ -97,14 +97,16 @@ void Run::epilogue() {
 
 void Run::one_pass_task(Block block, const Scratch& room) {
   const CpuLinear& down = call_.weights.down;
-  const Rows<const float> x = x_tile(block, room.x);
+  const Rows<const void> x = x_tile(block, room.x);
   const Rows<void> to = at(y_, block.row, 0);
   const Rows<float> sums =
       narrow_ ? Rows<float>{room.sums, mlp_.dim} : Rows<float>{static_cast<float*>(to.data), to.stride};
   for (std::int64_t c = 0; c < mlp_.hidden; c += call_.tile.hidden) {
     const Range step{c, std::min(mlp_.hidden, c + call_.tile.hidden)};
-    hidden_step(block, step, x, room, {room.tile, step.size()}, true);
-    multiply(block.rows, {0, mlp_.dim}, step, {room.tile, step.size()}, down, room.weights, c > 0, sums);
+    const bool packed = call_.operands == Operands::bf16;
+    const Rows<void> hidden{packed ? static_cast<void*>(room.hidden) : room.tile, step.size()};
+    hidden_step(block, step, x, room, hidden, !packed);
+    multiply(block.rows, {0, mlp_.dim}, step, read(hidden), down, room.weights, c > 0, sums);
   }
   if (!narrow_ && !mlp_.bias) return;
   call_.passes.store(mlp_.dtype, {block.rows, mlp_.dim}, {sums.data, sums.stride}, down.bias, to);

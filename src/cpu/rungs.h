@@ -19,6 +19,7 @@ struct Call {
   ThreadPool& pool;
   Numerics numerics;
   bool packed;  ///< gate and up run as one linear
+  Operands operands;
   Rung rung;
   Tile tile;
   Layout layout;

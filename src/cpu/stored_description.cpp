@@ -21,7 +21,11 @@ template <class Description, class Field>
 void for_each_rate(Description& cpu, const Field& field) {
   field("gemm_flops_per_s", cpu.gemm_flops_per_s);
   field("gemm_row_overhead", cpu.gemm_row_overhead);
+  field("bf16_flops_per_s", cpu.bf16_flops_per_s);
+  field("bf16_row_overhead", cpu.bf16_row_overhead);
   field("cache_bytes_per_s", cpu.cache_bytes_per_s);
+  field("cached_bytes", cpu.cached_bytes);
+  field("cache_stream_bytes_per_s", cpu.cache_stream_bytes_per_s);
   field("memory_bytes_per_s", cpu.memory_bytes_per_s);
   field("stream_bytes_per_s", cpu.stream_bytes_per_s);
   field("task_s", cpu.task_s);
@@ -38,8 +42,9 @@ void for_each_rate(Description& cpu, const Field& field) {
 
 bool same_machine(const DeviceDescription& a, const DeviceDescription& b) {
   return a.name == b.name && a.cpu.threads == b.cpu.threads && a.cpu.isa == b.cpu.isa &&
-         a.cpu.library == b.cpu.library && a.cpu.l1_bytes == b.cpu.l1_bytes &&
-         a.cpu.l2_bytes == b.cpu.l2_bytes && a.cpu.l3_bytes == b.cpu.l3_bytes;
+         a.cpu.library == b.cpu.library && a.cpu.native_bf16 == b.cpu.native_bf16 &&
+         a.cpu.l1_bytes == b.cpu.l1_bytes && a.cpu.l2_bytes == b.cpu.l2_bytes &&
+         a.cpu.l3_bytes == b.cpu.l3_bytes;
 }
 
 }  // namespace
@@ -48,9 +53,16 @@ std::string to_json(const DeviceDescription& description) {
   const CpuDescription& cpu = description.cpu;
   Json rates = Json::object();
   for_each_rate(cpu, [&](const std::string& name, double value) { rates[name] = value; });
-  const Json document{{"schema", schema},         {"name", description.name}, {"source", description.source},
-                      {"threads", cpu.threads},   {"isa", cpu.isa},           {"library", cpu.library},
-                      {"l1_bytes", cpu.l1_bytes}, {"l2_bytes", cpu.l2_bytes}, {"l3_bytes", cpu.l3_bytes},
+  const Json document{{"schema", schema},
+                      {"name", description.name},
+                      {"source", description.source},
+                      {"threads", cpu.threads},
+                      {"isa", cpu.isa},
+                      {"library", cpu.library},
+                      {"native_bf16", cpu.native_bf16},
+                      {"l1_bytes", cpu.l1_bytes},
+                      {"l2_bytes", cpu.l2_bytes},
+                      {"l3_bytes", cpu.l3_bytes},
                       {"rates", std::move(rates)}};
   return document.dump(2) + "\n";
 }
@@ -68,6 +80,7 @@ std::optional<DeviceDescription> from_json(const std::string& text) {
     cpu.threads = document.at("threads").get<int>();
     cpu.isa = document.at("isa").get<std::string>();
     cpu.library = document.at("library").get<std::string>();
+    cpu.native_bf16 = document.at("native_bf16").get<bool>();
     cpu.l1_bytes = document.at("l1_bytes").get<std::uint64_t>();
     cpu.l2_bytes = document.at("l2_bytes").get<std::uint64_t>();
     cpu.l3_bytes = document.at("l3_bytes").get<std::uint64_t>();
@@ -77,8 +90,9 @@ std::optional<DeviceDescription> from_json(const std::string& text) {
       value = rates.at(name).get<double>();
       sound = sound && std::isfinite(value) && value >= 0;
     });
-    sound = sound && cpu.gemm_flops_per_s > 0 && cpu.cache_bytes_per_s > 0 && cpu.memory_bytes_per_s > 0 &&
-            cpu.stream_bytes_per_s > 0;
+    sound = sound && (!cpu.native_bf16 || cpu.bf16_flops_per_s > 0) && cpu.gemm_flops_per_s > 0 &&
+            cpu.cache_bytes_per_s > 0 && cpu.memory_bytes_per_s > 0 && cpu.stream_bytes_per_s > 0 &&
+            cpu.cache_stream_bytes_per_s > 0;
     return sound ? std::optional(description) : std::nullopt;
   } catch (const Json::exception&) {
     return std::nullopt;  // a member is missing or of another type: written by another version, or damaged

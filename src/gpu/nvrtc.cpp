@@ -113,6 +113,8 @@ class OpenNvrtc final : public Nvrtc {
 
  private:
   Error failure(int result, const char* call, const jit::KernelText& kernel) const;
+  Result<jit::Cubin> compile_once(const jit::KernelText& kernel, const jit::Target& target,
+                                  bool afresh) const;
 
   std::string file_;
   Functions functions_;
@@ -144,6 +146,19 @@ Result<jit::Cubin> OpenNvrtc::compile(const jit::KernelText& kernel) const {
                     "nvidia-cuda-nvrtc",
                     version_.major, version_.minor, file_, jit::to_string(kernel.target))};
   }
+  auto cubin = compile_once(kernel, *target, false);
+  // A text that NVRTC finds in a cache of its own (13.0 and newer) comes back without the compiler's log.
+  if (cubin && cubin->registers == 0) cubin = compile_once(kernel, *target, true);
+  if (cubin && cubin->registers == 0) {
+    return Error{ErrorCode::device, fmt::format("{}: NVRTC {}.{} does not say what the kernel uses",
+                                                kernel.name, version_.major, version_.minor)};
+  }
+  return cubin;
+}
+
+/// Registers are 0 when the log does not tell them. `afresh`: not from NVRTC's own cache.
+Result<jit::Cubin> OpenNvrtc::compile_once(const jit::KernelText& kernel, const jit::Target& target,
+                                           bool afresh) const {
   const auto included = jit::included_sources(kernel.text, sources_);
   std::vector<std::string> names, texts;  // with a zero byte at the end
   std::vector<const char*> name_pointers, text_pointers;
@@ -162,14 +177,15 @@ Result<jit::Cubin> OpenNvrtc::compile(const jit::KernelText& kernel) const {
                                              text_pointers.data(), name_pointers.data());
   if (result != success) return failure(result, "nvrtcCreateProgram", kernel);
 
-  const std::string architecture = "--gpu-architecture=" + jit::to_string(*target);
+  const std::string architecture = "--gpu-architecture=" + jit::to_string(target);
   std::vector<const char*> options{architecture.c_str()};
   options.insert(options.end(), common_options.begin(), common_options.end());
+  if (afresh) options.push_back("--no-cache");
   result = functions_.nvrtcCompileProgram(program.get(), static_cast<int>(options.size()), options.data());
   const std::string log = program.log();
   if (result == compilation_failed) {
     return Error{ErrorCode::device, fmt::format("{} does not compile for {}: {}", kernel.name,
-                                                jit::to_string(*target), first_error(log))};
+                                                jit::to_string(target), first_error(log))};
   }
   if (result != success) return failure(result, "nvrtcCompileProgram", kernel);
 
@@ -180,14 +196,11 @@ Result<jit::Cubin> OpenNvrtc::compile(const jit::KernelText& kernel) const {
   cubin.image.resize(size);
   result = functions_.nvrtcGetCUBIN(program.get(), cubin.image.data());
   if (result != success) return failure(result, "nvrtcGetCUBIN", kernel);
-  const auto resources = parse_resources(log, jit::entry_point);
-  if (!resources) {
-    return Error{ErrorCode::device, fmt::format("{}: NVRTC {}.{} does not say what the kernel uses",
-                                                kernel.name, version_.major, version_.minor)};
+  if (const auto resources = parse_resources(log, jit::entry_point)) {
+    cubin.registers = resources->registers;
+    cubin.local_bytes = resources->local_bytes;
+    cubin.remarks = resources->remarks;
   }
-  cubin.registers = resources->registers;
-  cubin.local_bytes = resources->local_bytes;
-  cubin.remarks = resources->remarks;
   return cubin;
 }
 

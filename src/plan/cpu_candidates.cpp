@@ -10,10 +10,13 @@ namespace ingot {
 
 namespace {
 
-// A GEMM of this many rows runs at the library's full rate; more rows only enlarge the tile.
-constexpr std::int64_t most_rows = 192;
+// The library packs the weights for every call, which costs as much as some dozens of rows: the more rows,
+// the less it weighs, as long as their sums stay in the second-level cache.
+constexpr std::int64_t least_most_rows = 192, most_most_rows = 512;
 // Narrower steps leave the GEMM too little work per call.
-constexpr std::int64_t least_columns = 64;
+constexpr std::int64_t least_columns = 64, good_columns = 128;
+// From one row, which the library multiplies in a loop of its own, to this many the cost of packing sets in.
+constexpr double packed_rows = 15;
 // Splits of a tile's columns start at multiples of this: two vectors of the widest instruction set.
 constexpr std::int64_t column_grain = 32;
 
@@ -22,7 +25,7 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
 }
 
 /// Rows per task so that every thread gets as many tiles as the others, give or take one row.
-std::int64_t balanced_rows(std::int64_t tokens, std::int64_t threads) {
+std::int64_t balanced_rows(std::int64_t tokens, std::int64_t threads, std::int64_t most_rows) {
   const std::int64_t rounds = std::max<std::int64_t>(1, divide_up(tokens, threads * most_rows));
   return std::max<std::int64_t>(1, divide_up(tokens, threads * rounds));
 }
@@ -30,7 +33,13 @@ std::int64_t balanced_rows(std::int64_t tokens, std::int64_t threads) {
 class CpuModel {
  public:
   CpuModel(const Mlp& mlp, std::int64_t tokens, const CpuDescription& cpu)
-      : mlp_(mlp), tokens_(tokens), cpu_(cpu), first_(mlp.gated ? 2 : 1) {}
+      : mlp_(mlp),
+        tokens_(tokens),
+        cpu_(cpu),
+        first_(mlp.gated ? 2 : 1),
+        native_(mlp.dtype == DType::bf16 && cpu.native_bf16),
+        most_rows_(
+            std::clamp(static_cast<std::int64_t>(cpu.l2_bytes / 4096), least_most_rows, most_most_rows)) {}
 
   Tile split_tile() const;
   Tile one_pass_tile() const;
@@ -39,19 +48,27 @@ class CpuModel {
  private:
   std::int64_t hidden_step(std::int64_t rows) const;
   double gemm(const Tile& tile, double weights) const;
+  double cached_bytes() const;
+  double cached_stream() const;
   double moved(double bytes) const;
+  double output_sums(const Tile& tile) const;
   double elements(bool hidden_stored) const;
 
   const Mlp& mlp_;
   std::int64_t tokens_;
   const CpuDescription& cpu_;
-  int first_;  // linears into the hidden width
+  int first_;    // linears into the hidden width
+  bool native_;  // the library multiplies the 16-bit weights as they are
+  std::int64_t most_rows_;
 };
 
-/// Columns whose gate and up sums take half the second-level cache; the other half is the GEMM's own.
+/// Columns whose gate and up sums take a quarter of the second-level cache, or half of it where that is
+/// little; the rest is the GEMM's own.
 std::int64_t CpuModel::hidden_step(std::int64_t rows) const {
-  const auto budget = static_cast<std::int64_t>(cpu_.l2_bytes / 2 / sizeof(float));
-  const std::int64_t columns = budget / (rows * first_) / least_columns * least_columns;
+  const auto budget = static_cast<std::int64_t>(cpu_.l2_bytes / 4 / sizeof(float));
+  std::int64_t columns = budget / (rows * first_) / least_columns * least_columns;
+  if (columns < good_columns)
+    columns = std::min(good_columns, 2 * budget / (rows * first_) / least_columns * least_columns);
   return std::clamp(columns, std::min(least_columns, mlp_.hidden), mlp_.hidden);
 }
 
@@ -60,11 +77,11 @@ std::int64_t CpuModel::hidden_step(std::int64_t rows) const {
 Tile CpuModel::split_tile() const {
   Tile tile;
   const std::int64_t threads = cpu_.threads;
-  if (tokens_ >= threads * most_rows) {
-    tile.tokens = balanced_rows(tokens_, threads);
+  if (tokens_ >= threads * most_rows_) {
+    tile.tokens = balanced_rows(tokens_, threads, most_rows_);
   } else {
     // All weights are read once per tile: one tile, and the threads share its columns.
-    tile.tokens = std::clamp<std::int64_t>(tokens_, 1, most_rows);
+    tile.tokens = std::clamp<std::int64_t>(tokens_, 1, most_rows_);
     const double work =
         flops(mlp_, tokens_) / cpu_.gemm_flops_per_s + least_bytes(mlp_, 0) / cpu_.cache_bytes_per_s;
     const std::int64_t most_splits = divide_up(std::min(mlp_.hidden, mlp_.dim), column_grain);
@@ -76,7 +93,7 @@ Tile CpuModel::split_tile() const {
 
 Tile CpuModel::one_pass_tile() const {
   Tile tile;
-  tile.tokens = balanced_rows(tokens_, cpu_.threads);
+  tile.tokens = balanced_rows(tokens_, cpu_.threads, most_rows_);
   tile.hidden = hidden_step(tile.tokens);
   return tile;
 }
@@ -84,19 +101,41 @@ Tile CpuModel::one_pass_tile() const {
 /// Products of all tokens with `weights` elements.
 double CpuModel::gemm(const Tile& tile, double weights) const {
   const double tiles = static_cast<double>(divide_up(tokens_, tile.tokens));
-  const double rows = static_cast<double>(tokens_) + tiles * cpu_.gemm_row_overhead;
-  const double compute = 2 * rows * weights / cpu_.gemm_flops_per_s;
-  const double bytes = weights * sizeof(float);
-  const bool cached =
-      static_cast<double>(parameter_count(mlp_)) * sizeof(float) < static_cast<double>(cpu_.l3_bytes);
-  const double read = bytes / (cached ? cpu_.cache_bytes_per_s : cpu_.memory_bytes_per_s);
-  return std::max(compute, read * std::max(1.0, tiles / cpu_.threads));
+  // A single row is read along and nothing packed.
+  const double packed = std::min(1.0, static_cast<double>(tile.tokens - 1) / packed_rows);
+  const double overhead = packed * (native_ ? cpu_.bf16_row_overhead : cpu_.gemm_row_overhead);
+  const double rows = static_cast<double>(tokens_) + tiles * overhead;
+  double compute = 2 * rows * weights / (native_ ? cpu_.bf16_flops_per_s : cpu_.gemm_flops_per_s);
+  // 16-bit weights that the library does not multiply become f32 once for every tile.
+  if (mlp_.dtype != DType::f32 && !native_) {
+    compute += tiles * weights * cpu_.convert_s[static_cast<std::size_t>(mlp_.dtype)];
+  }
+  const auto element = static_cast<double>(size_of(mlp_.dtype));
+  const bool cached = static_cast<double>(parameter_count(mlp_)) * element < cached_bytes();
+  const double read = weights * element / (cached ? cpu_.cache_bytes_per_s : cpu_.memory_bytes_per_s);
+  return compute + read * std::max(1.0, tiles / cpu_.threads);
+}
+
+double CpuModel::cached_bytes() const {
+  return cpu_.cached_bytes > 0 ? cpu_.cached_bytes : static_cast<double>(cpu_.l3_bytes);
+}
+
+double CpuModel::cached_stream() const {
+  return cpu_.cache_stream_bytes_per_s > 0 ? cpu_.cache_stream_bytes_per_s : cpu_.cache_bytes_per_s;
 }
 
 /// A pass over memory: bytes read and written.
 double CpuModel::moved(double bytes) const {
-  const bool cached = bytes < static_cast<double>(cpu_.l3_bytes);
-  return bytes / (cached ? cpu_.cache_bytes_per_s : cpu_.stream_bytes_per_s);
+  return bytes / (bytes < cached_bytes() ? cached_stream() : cpu_.stream_bytes_per_s);
+}
+
+/// one_pass adds to a tile's output sums once for every step of hidden columns: free beside f32 products
+/// where they stay in the second-level cache, never free beside products in bf16.
+double CpuModel::output_sums(const Tile& tile) const {
+  const double bytes = static_cast<double>(tile.tokens * mlp_.dim) * sizeof(float);
+  if (!native_ && bytes <= static_cast<double>(cpu_.l2_bytes) / 2) return 0;
+  const auto steps = static_cast<double>(divide_up(mlp_.hidden, tile.hidden));
+  return 2 * steps * static_cast<double>(tokens_ * mlp_.dim) * sizeof(float) / cached_stream();
 }
 
 /// Element-wise work in cache: hidden values, and 16-bit numbers to f32 and back around the GEMMs.
@@ -106,7 +145,8 @@ double CpuModel::elements(bool hidden_stored) const {
   const double hidden = rows * static_cast<double>(mlp_.hidden), dim = rows * static_cast<double>(mlp_.dim);
   double time = hidden * cpu_.activation_s[dtype][static_cast<std::size_t>(mlp_.activation)];
   if (mlp_.gated) time += hidden * cpu_.gate_s[dtype];
-  return time + (2 * dim + (hidden_stored ? 2 * hidden : 0)) * cpu_.convert_s[dtype];
+  // To f32 and back; what the library multiplies as it is goes one way only.
+  return time + (native_ ? 1 : 2) * (dim + (hidden_stored ? hidden : 0)) * cpu_.convert_s[dtype];
 }
 
 double CpuModel::seconds(Rung rung, const Tile& tile, bool packed) const {
@@ -129,6 +169,8 @@ double CpuModel::seconds(Rung rung, const Tile& tile, bool packed) const {
       time += moved(2 * h);
       break;
     case Rung::one_pass:
+      time += output_sums(tile);
+      break;
     case Rung::two_kernel:
       break;
   }

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <ctime>
 #include <new>
 
@@ -28,6 +30,36 @@ constexpr std::int64_t gemm_rows = 192, gemm_columns = 1024, gemm_depth = 512;
 constexpr std::int64_t few_rows = 16;
 constexpr std::int64_t tile_rows = 64, tile_columns = 256;
 
+constexpr std::size_t rounds = 3;
+
+/// Every rate the middle one of the rounds: neither what the machine can do for a moment nor what it does
+/// when it is disturbed.
+CpuDescription middle(const std::array<CpuDescription, rounds>& measured) {
+  CpuDescription out = measured[0];
+  const auto set = [&](auto&& rate) {
+    std::array<double, rounds> values{};
+    for (std::size_t i = 0; i < rounds; ++i) values[i] = rate(measured[i]);
+    std::sort(values.begin(), values.end());
+    return values[rounds / 2];
+  };
+  for (double CpuDescription::*rate :
+       {&CpuDescription::gemm_flops_per_s, &CpuDescription::gemm_row_overhead,
+        &CpuDescription::bf16_flops_per_s, &CpuDescription::bf16_row_overhead, &CpuDescription::cached_bytes,
+        &CpuDescription::cache_bytes_per_s, &CpuDescription::memory_bytes_per_s,
+        &CpuDescription::stream_bytes_per_s, &CpuDescription::cache_stream_bytes_per_s,
+        &CpuDescription::task_s}) {
+    out.*rate = set([&](const CpuDescription& cpu) { return cpu.*rate; });
+  }
+  for (std::size_t d = 0; d < dtype_count; ++d) {
+    for (std::size_t a = 0; a < activation_count; ++a) {
+      out.activation_s[d][a] = set([&](const CpuDescription& cpu) { return cpu.activation_s[d][a]; });
+    }
+    out.gate_s[d] = set([&](const CpuDescription& cpu) { return cpu.gate_s[d]; });
+    out.convert_s[d] = set([&](const CpuDescription& cpu) { return cpu.convert_s[d]; });
+  }
+  return out;
+}
+
 class Calibration {
  public:
   Calibration(DeviceDescription description, Timer& timer, cpu::ThreadPool& pool)
@@ -38,11 +70,16 @@ class Calibration {
 
   Result<DeviceDescription> measure() {
     if (!allocate()) return Error{ErrorCode::out_of_memory, "not enough memory to measure this CPU"};
-    CpuDescription& rates = description_.cpu;
-    measure_task(rates);
-    measure_gemm(rates);
-    measure_memory(rates);
-    measure_loops(rates);
+    // Rounds apart from each other: what slows one measurement down on a shared machine lasts seconds.
+    std::array<CpuDescription, rounds> measured;
+    for (CpuDescription& rates : measured) {
+      rates = description_.cpu;
+      measure_task(rates);
+      measure_gemm(rates);
+      measure_memory(rates);
+      measure_loops(rates);
+    }
+    description_.cpu = middle(measured);
     const std::time_t now = std::time(nullptr);
     description_.source = fmt::format("measured {:%Y-%m-%d}", fmt::gmtime(now));
     if (failed_) return Error{ErrorCode::out_of_memory, "the GEMM library ran out of memory"};
@@ -54,9 +91,11 @@ class Calibration {
     const auto threads = static_cast<std::size_t>(pool_.threads());
     const auto sums =
         static_cast<std::size_t>(std::max(gemm_rows * gemm_columns, 2 * tile_rows * tile_columns));
-    // Four times the last cache, so that three quarters of every pass miss it.
-    big_floats_ =
-        std::max<std::size_t>(std::size_t{64} << 20U, 4 * description_.cpu.l3_bytes) / sizeof(float);
+    // Four times the last cache, so that three quarters of every pass miss it. Of a cache that many share a
+    // few hundred megabytes are more than this program gets.
+    big_floats_ = std::clamp<std::size_t>(4 * description_.cpu.l3_bytes, std::size_t{64} << 20U,
+                                          std::size_t{512} << 20U) /
+                  sizeof(float);
     a_ = Floats::allocate(threads * gemm_rows * gemm_depth);
     b_ = Floats::allocate(gemm_columns * gemm_depth);
     c_ = Floats::allocate(threads * sums);
@@ -93,6 +132,15 @@ class Calibration {
     });
   }
 
+  void multiply_bf16(std::int64_t part, std::int64_t rows) {
+    // 0.5F is two bf16 numbers, 0.5 and 0.
+    const auto* const a = reinterpret_cast<const std::uint16_t*>(a_.data() + part * gemm_rows * gemm_depth);
+    const auto* const b = reinterpret_cast<const std::uint16_t*>(b_.data());
+    const bool done = cpu::gemm_bf16(rows, gemm_columns, gemm_depth, a, gemm_depth, b, gemm_depth, false,
+                                     c_.data() + part * sums_, gemm_columns);
+    if (!done) failed_ = true;
+  }
+
   void multiply(std::int64_t part, std::int64_t rows, const float* b, std::int64_t columns) {
     const bool done = cpu::gemm(rows, columns, gemm_depth, a_.data() + part * gemm_rows * gemm_depth,
                                 gemm_depth, b, gemm_depth, false, c_.data() + part * sums_, columns);
@@ -108,32 +156,57 @@ class Calibration {
   }
 
   void measure_gemm(CpuDescription& rates) {
-    const double many =
-        each_thread(10, [&](std::int64_t part) { multiply(part, gemm_rows, b_.data(), gemm_columns); });
-    const double few =
-        each_thread(10, [&](std::int64_t part) { multiply(part, few_rows, b_.data(), gemm_columns); });
-    // Time is c (m + overhead): two row counts give both.
+    const auto rows = [&](std::int64_t m) {
+      return [this, m](std::int64_t part) { multiply(part, m, b_.data(), gemm_columns); };
+    };
+    rate_of(rows, rates.gemm_flops_per_s, rates.gemm_row_overhead);
+    if (!rates.native_bf16) return;
+    const auto rows_bf16 = [&](std::int64_t m) {
+      return [this, m](std::int64_t part) { multiply_bf16(part, m); };
+    };
+    rate_of(rows_bf16, rates.bf16_flops_per_s, rates.bf16_row_overhead);
+  }
+
+  /// Time is c (m + overhead): two row counts give both.
+  template <class Rows>
+  void rate_of(const Rows& rows, double& flops_per_s, double& row_overhead) {
+    const double many = each_thread(10, rows(gemm_rows)), few = each_thread(10, rows(few_rows));
     const double per_row =
         std::max((many - few) / static_cast<double>(gemm_rows - few_rows), many / (2 * gemm_rows));
-    rates.gemm_row_overhead = std::max(0.0, few / per_row - static_cast<double>(few_rows));
-    rates.gemm_flops_per_s = 2.0 * gemm_columns * gemm_depth * static_cast<double>(pool_.threads()) / per_row;
+    row_overhead = std::max(0.0, few / per_row - static_cast<double>(few_rows));
+    flops_per_s = 2.0 * gemm_columns * gemm_depth * static_cast<double>(pool_.threads()) / per_row;
   }
 
   /// A single row reads every weight once: bytes per second of that, from cache and from memory.
   void measure_memory(CpuDescription& rates) {
     const auto threads = static_cast<double>(pool_.threads());
+    constexpr std::uint64_t few_bytes = std::uint64_t{32} << 20U;
     // Together half the last cache.
-    const std::int64_t cached_floats =
-        static_cast<std::int64_t>(description_.cpu.l3_bytes / 2 / sizeof(float));
-    rates.cache_bytes_per_s = one_row(cached_floats, 20) * threads;
-    rates.memory_bytes_per_s = one_row(static_cast<std::int64_t>(big_floats_), 4) * threads;
-    const std::int64_t per_thread = static_cast<std::int64_t>(big_floats_) / pool_.threads();
-    const double copy = each_thread(4, [&](std::int64_t part) {
+    const auto cached =
+        static_cast<std::int64_t>(std::min(few_bytes, description_.cpu.l3_bytes / 2) / sizeof(float));
+    rates.cache_bytes_per_s = one_row(cached, 10) * threads;
+    rates.memory_bytes_per_s = one_row(static_cast<std::int64_t>(big_floats_), 3) * threads;
+    // How much of the last cache is ours: the size at which the rate is half way down to that of memory.
+    const double half_way = std::sqrt(rates.cache_bytes_per_s * rates.memory_bytes_per_s);
+    std::int64_t floats = cached;
+    while (2 * floats <= static_cast<std::int64_t>(description_.cpu.l3_bytes / sizeof(float)) &&
+           one_row(floats * 3 / 2, 8) * threads > half_way) {
+      floats = floats * 3 / 2;
+    }
+    rates.cached_bytes = static_cast<double>(floats) * sizeof(float);
+    rates.stream_bytes_per_s = pass(static_cast<std::int64_t>(big_floats_), 3) * threads;
+    rates.cache_stream_bytes_per_s = pass(cached / 2, 10) * threads;
+  }
+
+  /// Bytes read and written per second and thread by a pass over `floats`.
+  double pass(std::int64_t floats, int runs) {
+    const std::int64_t per_thread = floats / pool_.threads();
+    const double took = each_thread(runs, [&](std::int64_t part) {
       loops_.activate(DType::f32, Activation::relu, {1, per_thread},
                       {big_.data() + part * per_thread, per_thread},
                       {big_out_.data() + part * per_thread, per_thread});
     });
-    rates.stream_bytes_per_s = 2 * threads * static_cast<double>(per_thread) * sizeof(float) / copy;
+    return 2 * static_cast<double>(per_thread) * sizeof(float) / took;
   }
 
   /// Bytes per second and thread when the threads read `floats` together.

@@ -57,7 +57,8 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
     return compilation_failed;
   }
   for (int i = 0; i < count; ++i) program->text += std::string("|") + options[i];
-  if (!has("silent")) {
+  // "cached": as NVRTC from 13.0 on, which has no log of what it finds in a cache of its own.
+  if (!has("silent") && (!has("cached") || has("|--no-cache"))) {
     program->log =
         "ptxas info    : Compiling entry function 'ingot_kernel' for 'sm_90a'\n"
         "ptxas info    : Function properties for ingot_kernel\n"

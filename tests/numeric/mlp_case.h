@@ -15,21 +15,25 @@
 
 #include "cpu/buffer.h"
 #include "cpu/describe.h"
+#include "cpu/gemm.h"
 #include "cpu/numbers.h"
 #include "cpu/reference.h"
 #include "ingot/engine.h"
 
 namespace ingot::test {
 
-/// An engine whose tiles are the same on every machine and whatever is stored there.
-inline Engine open_engine(int threads) {
+/// An engine whose tiles are the same on every machine and whatever is stored there. native_bf16: bf16 is
+/// multiplied as it is, where the processor can.
+inline Engine open_engine(int threads, bool native_bf16 = cpu::has_gemm_bf16()) {
   const cpu::CpuFacts facts{.name = "test CPU",
                             .processors = threads,
                             .l1_bytes = 32U << 10U,
                             .l2_bytes = 512U << 10U,
                             .l3_bytes = 8U << 20U,
                             .memory_bytes = 0};
-  return Engine::open({.description = cpu::estimate_cpu(facts, threads)}).value();
+  DeviceDescription description = cpu::estimate_cpu(facts, threads);
+  description.cpu.native_bf16 = native_bf16;
+  return Engine::open({.description = description}).value();
 }
 
 /// Uniform numbers, the same on every machine.

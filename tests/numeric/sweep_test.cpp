@@ -33,18 +33,13 @@ struct Fixed {
   Activation activation;
   DType dtype;
   bool gated;
+  bool native_bf16;
 };
 
 class Sweep : public testing::TestWithParam<Fixed> {
  protected:
-  static void SetUpTestSuite() { engine_ = new Engine(test::open_engine(2)); }
-  static void TearDownTestSuite() {
-    delete engine_;
-    engine_ = nullptr;
-  }
-  static Engine* engine_;
+  const Engine engine_ = test::open_engine(2, GetParam().native_bf16);
 };
-Engine* Sweep::engine_ = nullptr;
 
 /// The reference's rows below `tokens`.
 cpu::Reference first_rows(const cpu::Reference& all, std::int64_t tokens, std::int64_t dim) {
@@ -102,7 +97,7 @@ TEST_P(Sweep, EveryRungKeepsItsContract) {
   for (const std::int64_t dim : sizes) {
     for (const std::int64_t hidden : sizes) {
       for (const bool bias : {false, true}) {
-        sweep_rungs(*engine_, {dim, hidden, fixed.activation, fixed.gated, bias, fixed.dtype}, **pool);
+        sweep_rungs(engine_, {dim, hidden, fixed.activation, fixed.gated, bias, fixed.dtype}, **pool);
       }
     }
   }
@@ -112,7 +107,10 @@ std::vector<Fixed> all_fixed() {
   std::vector<Fixed> all;
   for (const ActivationInfo& activation : activations()) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-      for (const bool gated : {false, true}) all.push_back({activation.id, dtype, gated});
+      for (const bool gated : {false, true}) {
+        all.push_back({activation.id, dtype, gated, false});
+        if (dtype == DType::bf16 && cpu::has_gemm_bf16()) all.push_back({activation.id, dtype, gated, true});
+      }
     }
   }
   return all;
@@ -121,7 +119,7 @@ std::vector<Fixed> all_fixed() {
 INSTANTIATE_TEST_SUITE_P(All, Sweep, testing::ValuesIn(all_fixed()), [](const auto& instance) {
   const Fixed& fixed = instance.param;
   return std::string(to_string(fixed.activation)) + "_" + std::string(to_string(fixed.dtype)) +
-         (fixed.gated ? "_gated" : "");
+         (fixed.gated ? "_gated" : "") + (fixed.native_bf16 ? "_native" : "");
 });
 
 }  // namespace

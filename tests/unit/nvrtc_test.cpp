@@ -123,6 +123,10 @@ TEST_F(NvrtcTest, Compiles) {
                  (*compiler)->file() + " cannot open its libnvrtc-builtins.so.13.9");
   expect_failure("strange", ErrorCode::device, "some: nvrtcCompileProgram: NVRTC_ERROR_MADE_UP");
   expect_failure("silent", ErrorCode::device, "some: NVRTC 13.9 does not say what the kernel uses");
+  kernel.text = "cached";
+  const auto again = (*compiler)->compile(kernel);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->registers, 97);
   kernel.target = {13, 0, false};
   expect_failure("", ErrorCode::unsupported,
                  "NVRTC 13.9 (" + (*compiler)->file() + ") does not compile for sm_130");
