@@ -135,9 +135,10 @@ Result<std::shared_ptr<const Blas>> Blas::make(const BlasFunctions& functions, s
       functions, fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100)));
   if (const int status = functions.cublasLtCreate(&blas->handle_); status != success) {
     blas->handle_ = nullptr;
-    Error error = blas_error(status, "cublasLtCreate");
-    error.message = fmt::format("{}: {}", file, error.message);
-    return error;
+    // It is there, but does not work with this driver or device: as good as absent.
+    const Error error = blas_error(status, "cublasLtCreate");
+    return Error{status == allocation_failed ? error.code : ErrorCode::unsupported,
+                 fmt::format("{}: {}", file, error.message)};
   }
   return std::shared_ptr<const Blas>(blas);
 }
