@@ -41,7 +41,7 @@ Result<int> run_warm(const Options& options) {
   if (!shape) return shape.error();
   DeviceOptions where;
   where.device = options.device;
-  const auto device = describe(where, false);
+  const auto device = describe(where);
   if (!device) return device.error();
   if (device->kind != DeviceKind::cuda)
     return Error{ErrorCode::invalid_argument, "--device: kernels are compiled for GPUs only"};
