@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ingot_gpu_bench: the ladder of several MLPs on a real GPU, for docs/measured-gpu.md. It links nothing but
-// the C library, so that the file alone can be carried to a machine with a GPU; the driver, NVRTC and cuBLASLt
-// are found there as the engine finds them. table.py beside it makes the table.
+// the C library, so that the file alone can be carried to a machine with a GPU; the driver, NVRTC and
+// cuBLASLt are found there as the engine finds them. table.py beside it makes the table.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -41,7 +41,7 @@ constexpr const char* usage =
     "Exits with 1 when a rung failed its check, 2 for wrong options, 3 when the device failed.\n";
 
 struct Options {
-  std::vector<bench::Shape> shapes;
+  std::vector<gpu_bench::Shape> shapes;
   BenchOptions bench{.most_seconds = 1};
   DType dtype = DType::bf16;
   std::string json, cache;
@@ -77,7 +77,7 @@ Options parse(int count, char** arguments) {
       return arguments[++i];
     };
     if (!name.starts_with("--")) {
-      options.shapes.push_back(take(bench::parse_shape(name), 2));
+      options.shapes.push_back(take(gpu_bench::parse_shape(name), 2));
     } else if (name == "--json") {
       options.json = value();
     } else if (name == "--cache") {
@@ -108,13 +108,13 @@ Options parse(int count, char** arguments) {
       std::exit(2);
     }
   }
-  if (options.shapes.empty()) options.shapes = bench::known_shapes();
+  if (options.shapes.empty()) options.shapes = gpu_bench::known_shapes();
   options.bench.least_seconds = std::min(options.bench.least_seconds, options.bench.most_seconds);
   return options;
 }
 
 /// As many as the scripts that time the framework take, so that their figures stand beside these.
-int usual_copies(const bench::Shape& shape) {
+int usual_copies(const gpu_bench::Shape& shape) {
   return static_cast<int>(std::clamp(std::ceil(256e6 / least_bytes(shape.mlp, shape.tokens)), 1.0, 48.0));
 }
 
@@ -129,7 +129,7 @@ int main(int count, char** arguments) {
                                   {"device", gpu->description.name},
                                   {"rows", nlohmann::ordered_json::array()}};
   bool good = true;
-  for (bench::Shape& shape : options.shapes) {
+  for (gpu_bench::Shape& shape : options.shapes) {
     shape.mlp.dtype = options.dtype;
     BenchOptions& settings = options.bench;
     settings.layout = shape.layout;

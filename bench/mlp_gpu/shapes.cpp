@@ -8,7 +8,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace ingot::bench {
+namespace ingot::gpu_bench {
 
 namespace {
 
@@ -90,4 +90,4 @@ Result<Shape> parse_shape(const std::string& text) {
   return made;
 }
 
-}  // namespace ingot::bench
+}  // namespace ingot::gpu_bench

@@ -6,7 +6,7 @@
 
 #include "ingot/engine.h"
 
-namespace ingot::bench {
+namespace ingot::gpu_bench {
 
 /// One MLP to measure, bf16 unless the command line says otherwise.
 struct Shape {
@@ -22,4 +22,4 @@ const std::vector<Shape>& known_shapes();
 /// A known name, or "NAME:TOKENS:DIM:HIDDEN:ACT[:gated|:packed][:nobias]". Error invalid_argument.
 Result<Shape> parse_shape(const std::string& text);
 
-}  // namespace ingot::bench
+}  // namespace ingot::gpu_bench

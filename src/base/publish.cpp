@@ -13,7 +13,7 @@ namespace ingot::base {
 
 Result<void> publish(const std::string& path, std::string_view bytes) {
   const auto failed = [&](const std::error_code& error) {
-    return Error{ErrorCode::unreadable, fmt::format("{}: {}", path, error.message())};
+    return Error{ErrorCode::unreadable, fmt::format("cannot write {}: {}", path, error.message())};
   };
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);

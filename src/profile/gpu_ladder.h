@@ -28,6 +28,13 @@ struct TunedPair {
   Tuning tuning;
   std::vector<TunedTile> tiles;  ///< of both linears
 };
+/// Prepares the MLP with these tiles.
+using PrepareTiles =
+    std::function<Result<PreparedMlp>(const KernelTile& first, const KernelTile& second, const Weights&)>;
+/// `description`: what the tiles are ranked by. Errors: as tune(); check_failed: no pair is right.
+Result<TunedPair> tune_pairs(const std::shared_ptr<const gpu::Device>& device,
+                             const DeviceDescription& description, const Problem& problem,
+                             const PrepareTiles& prepare, const BenchOptions& options);
 Result<TunedPair> tune_gpu(const std::shared_ptr<const gpu::Gpu>& gpu, const Problem& problem,
                            const BenchOptions& options);
 

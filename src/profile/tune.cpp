@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <future>
+#include <optional>
+#include <system_error>
 #include <thread>
 
 #include "profile/gpu_ladder.h"
@@ -27,23 +29,37 @@ struct Trial {
   double us = 0;  ///< 0: it does not run, or is wrong
 };
 
+/// Both linears of the MLP, to look up and keep tiles by. Whether the gate lies first is not told apart.
+struct Linears {
+  LinearSpec first, second;
+  std::int64_t tokens = 0;  ///< representative of the class
+
+  Linears(const Problem& problem, Numerics numerics)
+      : first(first_linear(problem.mlp(), true, numerics)),
+        second(second_linear(problem.mlp(), numerics)),
+        tokens(token_class(problem.tokens()).representative) {}
+  std::vector<TunedTile> tuned(const KernelTile& one, const KernelTile& two, double us) const {
+    return {{first, tokens, one, us}, {second, tokens, two, us}};
+  }
+};
+
 class Tuner {
  public:
-  Tuner(std::shared_ptr<const gpu::Gpu> gpu, const Problem& problem, const BenchOptions& options)
-      : gpu_(std::move(gpu)),
+  Tuner(std::shared_ptr<const gpu::Device> device, const DeviceDescription& description,
+        const Problem& problem, const PrepareTiles& prepare, const BenchOptions& options)
+      : device_(std::move(device)),
+        description_(description),
         problem_(problem),
+        prepare_(prepare),
         options_(options),
-        first_(first_linear(problem.mlp(), true, options.numerics)),
-        second_(second_linear(problem.mlp(), options.numerics)) {}
+        linears_(problem, options.numerics) {}
 
   Result<TunedPair> run();
 
  private:
-  std::vector<TunedTile> tiles(const Trial& trial) const {
-    const std::int64_t tokens = token_class(problem_.tokens()).representative;
-    return {{first_, tokens, trial.first, trial.us}, {second_, tokens, trial.second, trial.us}};
+  Prepare prepare(const Trial& trial) const {
+    return [this, &trial](const Weights& weights) { return prepare_(trial.first, trial.second, weights); };
   }
-  Prepare prepare(const Trial& trial) const;
   void compile(const GpuStage& stage, const std::vector<Trial>& trials) const;
   Result<void> measure(GpuStage& stage, const cpu::Reference& reference, std::vector<Trial>& trials,
                        double from, double to) const;
@@ -51,25 +67,13 @@ class Tuner {
     if (options_.progress) options_.progress(fraction, what);
   }
 
-  std::shared_ptr<const gpu::Gpu> gpu_;
+  std::shared_ptr<const gpu::Device> device_;
+  const DeviceDescription& description_;
   const Problem& problem_;
+  const PrepareTiles& prepare_;
   const BenchOptions& options_;
-  LinearSpec first_, second_;
+  Linears linears_;
 };
-
-/// A GPU on which these tiles are the measured ones takes them.
-Prepare Tuner::prepare(const Trial& trial) const {
-  auto trial_gpu = std::make_shared<gpu::Gpu>(*gpu_);
-  trial_gpu->tuned = TuningTable("", "");
-  for (TunedTile& tuned : tiles(trial)) trial_gpu->tuned.add(std::move(tuned));
-  return [gpu = std::shared_ptr<const gpu::Gpu>(trial_gpu),
-          this](const Weights& weights) -> Result<PreparedMlp> {
-    auto executor =
-        gpu::prepare(gpu, problem_.mlp(), weights, {.numerics = options_.numerics, .rung = Rung::two_kernel});
-    if (!executor) return executor.error();
-    return PreparedMlp(std::move(executor).value());
-  };
-}
 
 /// All kernels side by side; who fails here fails again, with its reason, when it is measured.
 void Tuner::compile(const GpuStage& stage, const std::vector<Trial>& trials) const {
@@ -81,7 +85,11 @@ void Tuner::compile(const GpuStage& stage, const std::vector<Trial>& trials) con
       if (const auto prepared = prepare(trial)(stage.weights(0)))
         static_cast<void>(prepared->warm(problem_.tokens()).ok());
     };
-    running.push_back(std::async(std::launch::async, work));
+    try {
+      running.push_back(std::async(std::launch::async, work));
+    } catch (const std::system_error&) {
+      return;  // no threads to be had: each compiles when it is measured
+    }
   }
 }
 
@@ -91,9 +99,13 @@ Result<void> Tuner::measure(GpuStage& stage, const cpu::Reference& reference, st
   compile(stage, trials);
   std::vector<Contender> contenders;
   std::vector<Trial*> of;
+  std::optional<Error> wrong;  // why one of them does not run; another may
   for (Trial& trial : trials) {
     auto prepared = stage.prepare(prepare(trial));
-    if (!prepared) continue;
+    if (!prepared) {
+      wrong = prepared.error();
+      continue;
+    }
     contenders.push_back(std::move(prepared).value());
     of.push_back(&trial);
   }
@@ -103,14 +115,15 @@ Result<void> Tuner::measure(GpuStage& stage, const cpu::Reference& reference, st
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     RungResult result;
     if (auto ok = stage.check(contenders[i], reference, Rung::two_kernel, result); !ok) {
-      if (ok.error().code == ErrorCode::unsupported) continue;  // no such tile on this device
-      return ok;
+      wrong = ok.error();
+      continue;
     }
     if (!result.ok) continue;
     if (auto ok = stage.capture(contenders[i]); !ok) return ok;
     works.push_back(stage.replays(contenders[i], 1));
     timed.push_back(of[i]);
   }
+  if (works.empty() && wrong) return *wrong;
   auto timer = StageTimer::make(stage);
   if (!timer) return timer.error();
   const auto measured =
@@ -131,16 +144,16 @@ std::vector<Trial> ranked(std::vector<Trial> trials) {
 }
 
 Result<TunedPair> Tuner::run() {
-  const gpu::CurrentContext current(*gpu_->device);
+  const gpu::CurrentContext current(*device_);
   if (auto ok = current.ready(); !ok) return ok.error();
-  const GpuDescription& description = gpu_->description.gpu;
-  const auto firsts = rank_kernels(first_, problem_.tokens(), description, tiles_each);
-  const auto seconds = rank_kernels(second_, problem_.tokens(), description, tiles_each);
+  const GpuDescription& gpu = description_.gpu;
+  const auto firsts = rank_kernels(linears_.first, problem_.tokens(), gpu, tiles_each);
+  const auto seconds = rank_kernels(linears_.second, problem_.tokens(), gpu, tiles_each);
   if (firsts.empty() || seconds.empty()) {
     return Error{ErrorCode::unsupported,
-                 fmt::format("no kernel for {} on {}", to_string(problem_.mlp()), gpu_->description.name)};
+                 fmt::format("no kernel for {} on {}", to_string(problem_.mlp()), description_.name)};
   }
-  auto stage = GpuStage::make(gpu_->device, problem_, options_.copies);
+  auto stage = GpuStage::make(device_, problem_, options_.copies);
   if (!stage) return stage.error();
   const auto reference =
       reference_of(problem_, std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
@@ -162,7 +175,7 @@ Result<TunedPair> Tuner::run() {
   by_second = ranked(by_second);
   if (by_first.empty() || by_second.empty()) {
     return Error{ErrorCode::check_failed, fmt::format("no pair of tiles runs {} right on {}",
-                                                      to_string(problem_.mlp()), gpu_->description.name)};
+                                                      to_string(problem_.mlp()), description_.name)};
   }
   by_first.resize(std::min(by_first.size(), best_each));
   by_second.resize(std::min(by_second.size(), best_each));
@@ -175,23 +188,41 @@ Result<TunedPair> Tuner::run() {
   if (order.empty()) return Error{ErrorCode::check_failed, "no pair of tiles ran twice"};
   const Trial& best = order.front();
   TunedPair pair;
-  pair.tiles = tiles(best);
+  pair.tiles = linears_.tuned(best.first, best.second, best.us);
   pair.tuning.time_us = best.us;
   pair.tuning.forecast_us = forecast_us;
   pair.tuning.measured = static_cast<int>(trials.size() + finals.size());
   for (const TunedTile& tuned : pair.tiles) {
-    pair.tuning.kernels.push_back(
-        {pair.tuning.kernels.empty() ? "fc1" : "fc2", label(tuned.tile),
-         ingot::forecast_us(tuned.linear, tuned.tile, problem_.tokens(), description), true});
+    pair.tuning.kernels.push_back({pair.tuning.kernels.empty() ? "fc1" : "fc2", label(tuned.tile),
+                                   ingot::forecast_us(tuned.linear, tuned.tile, problem_.tokens(), gpu),
+                                   true});
   }
   return pair;
 }
 
 }  // namespace
 
+Result<TunedPair> tune_pairs(const std::shared_ptr<const gpu::Device>& device,
+                             const DeviceDescription& description, const Problem& problem,
+                             const PrepareTiles& prepare, const BenchOptions& options) {
+  return Tuner(device, description, problem, prepare, options).run();
+}
+
 Result<TunedPair> tune_gpu(const std::shared_ptr<const gpu::Gpu>& gpu, const Problem& problem,
                            const BenchOptions& options) {
-  return Tuner(gpu, problem, options).run();
+  const Linears linears(problem, options.numerics);
+  // A GPU on which these tiles are the measured ones takes them.
+  const auto prepare = [&](const KernelTile& first, const KernelTile& second,
+                           const Weights& weights) -> Result<PreparedMlp> {
+    const auto trial = std::make_shared<gpu::Gpu>(*gpu);
+    trial->tuned = TuningTable("", "");
+    for (TunedTile& tuned : linears.tuned(first, second, 1)) trial->tuned.add(std::move(tuned));
+    auto executor =
+        gpu::prepare(trial, problem.mlp(), weights, {.numerics = options.numerics, .rung = Rung::two_kernel});
+    if (!executor) return executor.error();
+    return PreparedMlp(std::move(executor).value());
+  };
+  return tune_pairs(gpu->device, gpu->description, problem, prepare, options);
 }
 
 }  // namespace ingot::profile

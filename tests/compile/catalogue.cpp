@@ -44,6 +44,25 @@ void add_sm90_catalogue(Kernels& kernels) {
   }
 }
 
+/// f16 evaluates activations by their definition and `fast` keeps more in registers: both for a plain and two
+/// gated models.
+void add_sm90_forms(Kernels& kernels) {
+  WarmOptions options{.gpu = describe_gpu("sm90").value().gpu,
+                      .tokens = {std::begin(token_numbers), std::end(token_numbers)},
+                      .layout = GateLayout::packed_gate_first};
+  for (const char* name : {"wan2.1-1.3b", "svd-640", "t5-xxl"}) {
+    for (const auto& [dtype, numerics] :
+         {std::pair(DType::f16, Numerics::match), std::pair(DType::f16, Numerics::fast),
+          std::pair(DType::bf16, Numerics::fast)}) {
+      Mlp mlp = find_model(name).value().mlp;
+      mlp.dtype = dtype;
+      options.numerics = numerics;
+      const auto wanted = kernels_to_warm(mlp, options);
+      for (const jit::KernelText& kernel : wanted.value()) add(kernels, kernel);
+    }
+  }
+}
+
 /// What a portable kernel's registers depend on; its widths are numbers in a comparison or two.
 std::string form(const LinearSpec& linear, const KernelTile& tile) {
   LinearSpec of_one_width = linear;
@@ -169,6 +188,7 @@ int main(int argc, char** argv) {
   }
   Kernels kernels;
   add_sm90_catalogue(kernels);
+  add_sm90_forms(kernels);
   for (const char* generation : {"sm80", "sm100", "sm120"}) add_portable_catalogue(kernels, generation);
   add_portable_forms(kernels);
   add_pointwise(kernels);
