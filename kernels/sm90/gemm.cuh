@@ -53,8 +53,7 @@ INGOT_DEVICE void bring_biases(const GemmArgs& args, const Position& p, int lane
     bias.load(args.epilogue, work_at<G>(args, p, index).out_col, lane);
     barrier_wait(bias_read_barrier<G>(p, turn), phase ^ 1);
     bias.store(bias_vectors<G>(p, turn), lane);
-    __syncwarp();
-    if (elect_one()) barrier_arrive(bias_ready_barrier<G>(p, turn));
+    barrier_arrive(bias_ready_barrier<G>(p, turn));
     phase ^= turn;
     turn ^= 1;
   }
@@ -360,8 +359,7 @@ INGOT_DEVICE void epilogue(const GemmArgs& args, const Position& p, int epilogue
   BiasAhead<G> bias;
   const auto give_bias = [&](u32 turn) {
     bias.store(bias_vectors<G>(p, turn), lane);
-    __syncwarp();
-    if (elect_one()) barrier_arrive(bias_ready_barrier<G>(p, turn));
+    barrier_arrive(bias_ready_barrier<G>(p, turn));
   };
   const int count = work_count<G>(args);
   if (brings_biases && p.cluster < count) {
@@ -488,8 +486,7 @@ INGOT_DEVICE void consume(const GemmArgs& args, const Position& p, int consumer)
                                      warp_row, work.out_col, lane);
       }
       if constexpr (G::kBias && !G::tile.epilogue_warps) {
-        __syncwarp();
-        if (elect_one()) barrier_arrive(bias_read_barrier<G>(p, turn));
+        barrier_arrive(bias_read_barrier<G>(p, turn));
       }
     }
     phase ^= turn;

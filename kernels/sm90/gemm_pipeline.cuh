@@ -189,8 +189,9 @@ INGOT_DEVICE void init_barriers(const Position& p) {
     barrier_init(drained_barrier<G>(p, c), 3);
   }
   for (u32 t = 0; t < 2; ++t) {
-    barrier_init(bias_ready_barrier<G>(p, t), 1);
-    barrier_init(bias_read_barrier<G>(p, t), 4 * G::tile.consumers);
+    // Every lane arrives for itself, once a tile: race checkers do not see what one lane says for its warp.
+    barrier_init(bias_ready_barrier<G>(p, t), 32);
+    barrier_init(bias_read_barrier<G>(p, t), 128 * G::tile.consumers);
   }
   barrier_init(sums_barrier<G>(p), 1);
   barrier_init_fence();
