@@ -90,9 +90,7 @@ Result<std::shared_ptr<const Executor>> prepare(std::shared_ptr<const CpuDevice>
                                                 const Weights& weights, const PrepareOptions& options) {
   const auto resolved = resolve_weights(mlp, weights);
   if (!resolved) return resolved.error();
-  const PlanOptions planning{.numerics = options.numerics,
-                             .rung = options.rung,
-                             .packed = mlp.gated && weights.layout != GateLayout::separate};
+  const PlanOptions planning = planning_options(mlp, weights, options);
   // Whether there is a way to run does not depend on the number of tokens.
   if (auto possible = plan(mlp, 1, device->description, planning); !possible) return possible.error();
   auto made = make_weights(mlp, *resolved, *device->passes);

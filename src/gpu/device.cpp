@@ -168,6 +168,12 @@ Result<void> Device::check_pointer(std::string_view name, const void* pointer) c
   return {};
 }
 
+Result<void> Device::check_pointers(const RunArguments& run) const {
+  if (auto ok = check_pointer("x", run.x); !ok) return ok;
+  if (auto ok = check_pointer("y", run.y); !ok) return ok;
+  return check_pointer("workspace", run.workspace);
+}
+
 CurrentContext::CurrentContext(const Device& device) : driver_(device.driver()) {
   result_ = driver_.cuCtxGetCurrent(&before_);
   if (result_ != 0 || before_ == device.context()) return;

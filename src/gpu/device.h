@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "gpu/driver.h"
+#include "ingot/engine.h"
 #include "ingot/plan.h"
 #include "jit/kernel.h"
 
@@ -34,6 +35,8 @@ class Device {
   /// Null is the caller's to check. Error invalid_argument: "x: host memory, give memory of device 0". The
   /// context must be current.
   Result<void> check_pointer(std::string_view name, const void* pointer) const;
+  /// The same for x, y and workspace of a run.
+  Result<void> check_pointers(const RunArguments& run) const;
 
  private:
   Device(std::shared_ptr<const Driver> driver, int ordinal, CuDevice handle)

@@ -135,4 +135,11 @@ Error driver_error(const Driver& driver, CuResult result, const char* call) {
   return {result == out_of_memory ? ErrorCode::out_of_memory : ErrorCode::device, std::move(message)};
 }
 
+Result<bool> is_capturing(const Driver& driver, CuStream stream) {
+  int capturing = 0;
+  if (const CuResult r = driver.cuStreamIsCapturing(stream, &capturing); r != 0)
+    return driver_error(driver, r, "cuStreamIsCapturing");
+  return capturing != 0;
+}
+
 }  // namespace ingot::gpu

@@ -108,4 +108,7 @@ Result<std::shared_ptr<const Driver>> open_driver(const base::Environment& envir
 /// encountered; …"; error out_of_memory for the driver's own code of that.
 Error driver_error(const Driver& driver, CuResult result, const char* call);
 
+/// Whether what is launched on the stream now is recorded instead of run.
+Result<bool> is_capturing(const Driver& driver, CuStream stream);
+
 }  // namespace ingot::gpu

@@ -134,18 +134,15 @@ Result<void> GpuExecutor::run(const RunArguments& arguments) const {
   const Device& device = *gpu_->device;
   const CurrentContext current(device);
   if (auto ok = current.ready(); !ok) return ok;
-  if (auto ok = device.check_pointer("x", run.x); !ok) return ok;
-  if (auto ok = device.check_pointer("y", run.y); !ok) return ok;
-  if (auto ok = device.check_pointer("workspace", run.workspace); !ok) return ok;
+  if (auto ok = device.check_pointers(run); !ok) return ok;
 
   const bool fast = aligned(run);
   auto* const stream = static_cast<CuStream>(run.stream.handle);
   const Route* found = routes_.find(token_class(run.tokens).index, fast);
   if (found == nullptr) {
-    int capturing = 0;
-    if (const CuResult r = device.driver().cuStreamIsCapturing(stream, &capturing); r != 0)
-      return driver_error(device.driver(), r, "cuStreamIsCapturing");
-    if (capturing != 0) {
+    const auto capturing = is_capturing(device.driver(), stream);
+    if (!capturing) return capturing.error();
+    if (*capturing) {
       return unsupported(
           fmt::format("{} for {} tokens is not compiled yet; call warm({}) or run it once before the capture",
                       to_string(mlp_), run.tokens, run.tokens));
@@ -220,18 +217,12 @@ Result<void> check_weights(const Device& device, const ResolvedWeights& weights,
   return {};
 }
 
-bool is_library_rung(Rung rung) {
-  return rung == Rung::matmul_add || rung == Rung::unfused || rung == Rung::epilogue;
-}
-
 Result<GpuWeights> make_weights(const std::shared_ptr<const Device>& device, const Mlp& mlp,
                                 const ResolvedWeights& weights) {
   GpuWeights made;
   made.first = mlp.gated ? LinearWeights{weights.up, weights.gate} : LinearWeights{weights.gate, {}};
   made.second = {weights.down, {}};
-  // As addresses: the two may belong to different allocations.
-  made.gate_first = !mlp.gated || reinterpret_cast<std::uintptr_t>(weights.gate.weight) <
-                                      reinterpret_cast<std::uintptr_t>(weights.up.weight);
+  made.gate_first = !mlp.gated || gate_lies_first(weights);
   made.aligned =
       fit_tensor_maps(made.first, mlp.dtype, mlp.gated) && fit_tensor_maps(made.second, mlp.dtype, false);
   Linear &up = made.first.up, &gate = made.first.gate;
@@ -265,9 +256,7 @@ Result<std::shared_ptr<const Executor>> prepare(std::shared_ptr<const Gpu> gpu, 
                                                 const Weights& weights, const PrepareOptions& options) {
   const auto resolved = resolve_weights(mlp, weights);
   if (!resolved) return resolved.error();
-  const PlanOptions planning{.numerics = options.numerics,
-                             .rung = options.rung,
-                             .packed = mlp.gated && weights.layout != GateLayout::separate};
+  const PlanOptions planning = planning_options(mlp, weights, options);
   const CurrentContext current(*gpu->device);
   if (auto ok = current.ready(); !ok) return ok.error();
   if (auto ok = check_weights(*gpu->device, *resolved, mlp.gated); !ok) return ok.error();

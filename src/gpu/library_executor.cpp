@@ -211,8 +211,7 @@ Result<void> LibraryExecutor::add_hidden(Steps& steps, const CallShape& call) co
   const jit::PointwiseSpec multiply{.step = jit::PointwiseSpec::Step::multiply, .columns = hidden};
   const bool activates = mlp_.activation != Activation::identity;
   if (options_.packed) {
-    const bool gate_first = reinterpret_cast<std::uintptr_t>(weights_.gate.weight) <
-                            reinterpret_cast<std::uintptr_t>(weights_.up.weight);
+    const bool gate_first = gate_lies_first(weights_);
     const Part gate{Place::first, gate_first ? 0 : hidden}, up{Place::first, gate_first ? hidden : 0};
     const Linear& both = gate_first ? weights_.gate : weights_.up;
     if (auto ok = add_linear(steps, call, both, 2 * hidden, dim, x, first, GemmStep::none); !ok) return ok;
@@ -266,13 +265,9 @@ Result<std::shared_ptr<const LibraryExecutor::Steps>> LibraryExecutor::steps(con
     const std::lock_guard lock(mutex_);
     if (const auto found = made_.find(call); found != made_.end()) return found->second;
   }
-  const Driver& driver = gpu_->device->driver();
-  int capturing = 0;
-  if (const CuResult r = driver.cuStreamIsCapturing(static_cast<CuStream>(run.stream.handle), &capturing);
-      r != 0) {
-    return driver_error(driver, r, "cuStreamIsCapturing");
-  }
-  if (capturing != 0) {
+  const auto capturing = is_capturing(gpu_->device->driver(), static_cast<CuStream>(run.stream.handle));
+  if (!capturing) return capturing.error();
+  if (*capturing) {
     return Error{ErrorCode::unsupported,
                  fmt::format("{} for {} tokens has no algorithms chosen yet; run it once before the capture",
                              to_string(mlp_), run.tokens)};
@@ -329,9 +324,7 @@ Result<void> LibraryExecutor::run(const RunArguments& arguments) const {
   const Device& device = *gpu_->device;
   const CurrentContext current(device);
   if (auto ok = current.ready(); !ok) return ok;
-  if (auto ok = device.check_pointer("x", run.x); !ok) return ok;
-  if (auto ok = device.check_pointer("y", run.y); !ok) return ok;
-  if (auto ok = device.check_pointer("workspace", run.workspace); !ok) return ok;
+  if (auto ok = device.check_pointers(run); !ok) return ok;
   const CallShape call{run.tokens, run.x_row_stride, run.y_row_stride, common_alignment({run.x, run.y})};
   try {
     const auto found = steps(call, run);

@@ -124,6 +124,17 @@ Result<ResolvedWeights> resolve_weights(const Mlp& mlp, const Weights& weights) 
   return ResolvedWeights{gate_first ? first : second, gate_first ? second : first, down};
 }
 
+bool gate_lies_first(const ResolvedWeights& weights) {
+  return reinterpret_cast<std::uintptr_t>(weights.gate.weight) <
+         reinterpret_cast<std::uintptr_t>(weights.up.weight);
+}
+
+PlanOptions planning_options(const Mlp& mlp, const Weights& weights, const PrepareOptions& options) {
+  return {.numerics = options.numerics,
+          .rung = options.rung,
+          .packed = mlp.gated && weights.layout != GateLayout::separate};
+}
+
 Result<RunArguments> resolve_run(const Mlp& mlp, const RunArguments& arguments,
                                  std::size_t workspace_needed) {
   RunArguments run = arguments;

@@ -19,6 +19,11 @@ struct Choice {
   const Candidate& chosen() const { return candidates[static_cast<std::size_t>(rung)]; }
 };
 
+/// On a GPU: run by the vendor's library.
+constexpr bool is_library_rung(Rung rung) {
+  return rung == Rung::matmul_add || rung == Rung::unfused || rung == Rung::epilogue;
+}
+
 /// The MLP must be valid, tokens >= 0.
 Choice choose(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& device,
               const PlanOptions& options, const TuningTable* tuned = nullptr);

@@ -9,12 +9,15 @@
 #include <cmath>
 #include <ctime>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "cpu/buffer.h"
 #include "cpu/describe.h"
 #include "cpu/gemm.h"
 #include "cpu/passes.h"
 #include "cpu/pool.h"
+#include "cpu/rates.h"
 #include "cpu/stored_description.h"
 #include "ingot/bench.h"
 
@@ -35,28 +38,21 @@ constexpr std::size_t rounds = 3;
 /// Every rate the middle one of the rounds: neither what the machine can do for a moment nor what it does
 /// when it is disturbed.
 CpuDescription middle(const std::array<CpuDescription, rounds>& measured) {
+  std::vector<std::array<double, rounds>> values;  // by rate, in their order
+  for (std::size_t round = 0; round < rounds; ++round) {
+    std::size_t rate = 0;
+    cpu::for_each_rate(measured[round], [&](const std::string&, double value) {
+      if (round == 0) values.emplace_back();
+      values[rate++][round] = value;
+    });
+  }
   CpuDescription out = measured[0];
-  const auto set = [&](auto&& rate) {
-    std::array<double, rounds> values{};
-    for (std::size_t i = 0; i < rounds; ++i) values[i] = rate(measured[i]);
-    std::sort(values.begin(), values.end());
-    return values[rounds / 2];
-  };
-  for (double CpuDescription::*rate :
-       {&CpuDescription::gemm_flops_per_s, &CpuDescription::gemm_row_overhead,
-        &CpuDescription::bf16_flops_per_s, &CpuDescription::bf16_row_overhead, &CpuDescription::cached_bytes,
-        &CpuDescription::cache_bytes_per_s, &CpuDescription::memory_bytes_per_s,
-        &CpuDescription::stream_bytes_per_s, &CpuDescription::cache_stream_bytes_per_s,
-        &CpuDescription::task_s}) {
-    out.*rate = set([&](const CpuDescription& cpu) { return cpu.*rate; });
-  }
-  for (std::size_t d = 0; d < dtype_count; ++d) {
-    for (std::size_t a = 0; a < activation_count; ++a) {
-      out.activation_s[d][a] = set([&](const CpuDescription& cpu) { return cpu.activation_s[d][a]; });
-    }
-    out.gate_s[d] = set([&](const CpuDescription& cpu) { return cpu.gate_s[d]; });
-    out.convert_s[d] = set([&](const CpuDescription& cpu) { return cpu.convert_s[d]; });
-  }
+  std::size_t rate = 0;
+  cpu::for_each_rate(out, [&](const std::string&, double& value) {
+    auto& all = values[rate++];
+    std::sort(all.begin(), all.end());
+    value = all[rounds / 2];
+  });
   return out;
 }
 

@@ -17,10 +17,6 @@ namespace {
 
 constexpr int sustained_turns = 3;
 
-bool is_library_rung(Rung rung) {
-  return rung == Rung::matmul_add || rung == Rung::unfused || rung == Rung::epilogue;
-}
-
 /// A ladder on its way: what takes part, and the row each one fills.
 struct Climb {
   Ladder ladder;
