@@ -9,6 +9,7 @@
 #pragma once
 #include "epilogue.cuh"
 #include "mlp_args.cuh"
+#include "sm90/layout.cuh"
 #include "sm90/narrow_layout.cuh"
 #include "sm90/ptx.cuh"
 #include "sm90/wgmma.cuh"

@@ -3,7 +3,6 @@
 // Shape and shared-memory layout of the kernel of a whole narrow MLP (narrow.cuh) as plain constants, for
 // kernel and host. No device code.
 #pragma once
-#include "sm90/layout.cuh"
 
 namespace ingot {
 namespace sm90 {
@@ -47,17 +46,18 @@ struct NarrowLayout {  // byte offsets in dynamic shared memory
   int barriers, total;
 };
 constexpr NarrowLayout layout(const NarrowTile& t, int dim, int hidden, bool gated, bool up_bias) {
+  constexpr int block = 64, row_bytes = 128;  // a row of the 128-byte swizzle, in elements and bytes
   NarrowLayout l{};
-  l.k_blocks = (dim + block_k - 1) / block_k;
+  l.k_blocks = (dim + block - 1) / block;
   l.chunks = (hidden + t.chunk - 1) / t.chunk;
   l.slots = t.slots < l.chunks ? t.slots : l.chunks;
   // With one slot its first half is refilled while the second is still read.
   l.up_parts = l.slots == 1 && l.chunks > 1 && l.k_blocks > 1 ? 2 : 1;
   l.first_k_blocks = l.up_parts == 2 ? l.k_blocks / 2 : l.k_blocks;
-  l.down_parts = t.chunk / block_k;
-  l.x_bytes = 64 * l.k_blocks * 128;
-  l.up_block_bytes = t.chunk * (gated ? 2 : 1) * 128;
-  l.down_part_bytes = dim * 128;
+  l.down_parts = t.chunk / block;
+  l.x_bytes = 64 * l.k_blocks * row_bytes;
+  l.up_block_bytes = t.chunk * (gated ? 2 : 1) * row_bytes;
+  l.down_part_bytes = dim * row_bytes;
   l.up = t.warpgroups * l.x_bytes;
   l.down = l.up + l.slots * l.k_blocks * l.up_block_bytes;
   l.up_bias = l.down + l.slots * l.down_parts * l.down_part_bytes;
