@@ -12,6 +12,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "arch/integers.h"
 #include "kernels/sm90/layout.cuh"
 
 namespace ingot::arch::sm90 {
@@ -75,9 +76,6 @@ struct LinearShape {
   bool short_tanh = true;  // bf16: the activation is a few instructions; f16 takes the C library's
 };
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 constexpr int out_columns(const GemmTile& t, bool gated) {
   return gated ? t.cols / 2 : t.cols;
 }

@@ -10,6 +10,7 @@
 #include <new>
 #include <system_error>
 
+#include "gpu/alignment.h"
 #include "gpu/launch.h"
 #include "gpu/library_executor.h"
 #include "plan/arguments.h"
@@ -19,8 +20,7 @@ namespace ingot::gpu {
 
 namespace {
 
-constexpr std::size_t hidden_alignment = 256;  // bytes, of the workspace's size
-constexpr std::int64_t vector_bytes = 16;      // what the fast kernels load and store at once
+constexpr std::int64_t vector_bytes = 16;  // what the fast kernels load and store at once
 constexpr std::int64_t most_row_bytes = std::int64_t{1} << 40;  // exclusive; of a tensor map
 
 /// Both linears of the MLP with the kernels of one class of tokens.
@@ -91,7 +91,7 @@ class GpuExecutor final : public Executor {
     if (tokens <= 0 || !validate(mlp_, tokens)) return 0;
     const auto bytes =
         static_cast<std::size_t>(tokens) * static_cast<std::size_t>(mlp_.hidden) * size_of(mlp_.dtype);
-    return (bytes + hidden_alignment - 1) / hidden_alignment * hidden_alignment;
+    return round_up(bytes);
   }
 
   Result<void> run(const RunArguments& arguments) const override;
