@@ -12,6 +12,17 @@
 
 namespace ingot::gpu {
 
+// Arguments as the kernels declare them: NarrowArgs of kernels/sm90/narrow.cuh, ClusterArgs of
+// kernels/sm90/cluster.cuh.
+struct NarrowArguments {
+  MlpEpilogueArgs epilogue;
+  std::int32_t tokens;
+};
+struct ClusterArguments {
+  MlpEpilogueArgs epilogue;
+  std::int64_t tokens;
+};
+
 /// What a kernel is prepared from. The module is the kernel's, compiled for `mlp` and the tile.
 struct MlpKernelParts {
   std::shared_ptr<const Device> device;

@@ -120,28 +120,30 @@ LinearSpec first_half(const MlpSpec& mlp) {
   return linear;
 }
 
-std::string mlp_name(const MlpSpec& mlp) {
+/// `names_gate_order`: gate before up and behind are two kernels.
+std::string mlp_name(const MlpSpec& mlp, bool names_gate_order) {
   return fmt::format("{}_{}_{}_{}to{}to{}{}{}{}{}", to_string(mlp.dtype), to_string(mlp.numerics),
                      to_string(mlp.activation), mlp.dim, mlp.hidden, mlp.dim, mlp.gated ? "_gated" : "",
-                     mlp.gated && !mlp.gate_first ? "_upfirst" : "", mlp.up_bias ? "_upbias" : "",
-                     mlp.down_bias ? "_downbias" : "");
+                     names_gate_order && mlp.gated && !mlp.gate_first ? "_upfirst" : "",
+                     mlp.up_bias ? "_upbias" : "", mlp.down_bias ? "_downbias" : "");
 }
 
-std::string mlp_arguments(const MlpSpec& m, const MlpTile& tile) {
+std::string mlp_arguments(const MlpSpec& m, const MlpTile& tile, bool names_gate_order) {
   const LinearSpec first = first_half(m);
-  return fmt::format("{}, {}, {}, {}, {}, {}, {}, {}, {}, {}", element(m.dtype), chain(first), rounds(first),
-                     m.dim, m.hidden, m.gated, m.gate_first, m.up_bias, m.down_bias,
-                     fmt::join(fields_of(tile), ", "));
+  return fmt::format("{}, {}, {}, {}, {}, {}, {}{}, {}, {}", element(m.dtype), chain(first), rounds(first),
+                     m.dim, m.hidden, m.gated, names_gate_order ? fmt::format("{}, ", m.gate_first) : "",
+                     m.up_bias, m.down_bias, fmt::join(fields_of(tile), ", "));
 }
 
 Parts parts(const MlpSpec& m, const sm90::NarrowTile& t) {
-  return {"sm90/narrow.cuh",   "sm90",     "NarrowShape",      "Narrow",
-          mlp_arguments(m, t), threads(t), shared_bytes(m, t), blocks_in_cluster(t)};
+  return {"sm90/narrow.cuh",         "sm90",     "NarrowShape",      "Narrow",
+          mlp_arguments(m, t, true), threads(t), shared_bytes(m, t), blocks_in_cluster(t)};
 }
 
+/// Gate and up are two pointers here.
 Parts parts(const MlpSpec& m, const sm90::ClusterTile& t) {
-  return {"sm90/cluster.cuh",  "sm90",     "ClusterShape",     "Cluster",
-          mlp_arguments(m, t), threads(t), shared_bytes(m, t), blocks_in_cluster(t)};
+  return {"sm90/cluster.cuh",         "sm90",     "ClusterShape",     "Cluster",
+          mlp_arguments(m, t, false), threads(t), shared_bytes(m, t), blocks_in_cluster(t)};
 }
 
 /// `shared`: how the shape names its dynamic shared memory.
@@ -172,8 +174,10 @@ KernelText kernel_text(const LinearSpec& linear, const KernelTile& tile, const T
 }
 
 KernelText kernel_text(const MlpSpec& mlp, const MlpTile& tile, const Target& target) {
-  return text_of(std::visit([&](const auto& t) { return parts(mlp, t); }, tile),
-                 fmt::format("{}__{}", mlp_name(mlp), label(tile)), "Shape::shared.total", target);
+  return text_of(
+      std::visit([&](const auto& t) { return parts(mlp, t); }, tile),
+      fmt::format("{}__{}", mlp_name(mlp, std::holds_alternative<sm90::NarrowTile>(tile)), label(tile)),
+      "Shape::shared.total", target);
 }
 
 }  // namespace ingot::jit

@@ -5,17 +5,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "arch/sm90_cluster.h"
 #include "arch/sm90_narrow.h"
 #include "plan/label_reader.h"
 #include "plan/sm90_shapes.h"
+#include "plan/tuning.h"
 
 namespace ingot {
 
 namespace {
+
+// What the second of two kernels has done before the first one is through, where it may start early.
+constexpr double early_start_us = 0.9;
+
+bool starts_early(const GpuDescription& gpu) {
+  return gpu.major >= 9;
+}
 
 /// Calls with each kernel's tiles.
 template <class Visit>
@@ -30,6 +37,22 @@ std::string_view reject_all(const MlpSpec& mlp, const GpuDescription& gpu) {
   if (mlp.dtype == DType::f32) return "16-bit types only";
   if (!mlp.aligned) return "tensors, row strides and widths are multiples of 16 bytes";
   return {};
+}
+
+template <class Tile>
+bool same(const Tile& a, const Tile& b) {
+  return std::ranges::all_of(Tile::fields, [&](auto field) { return a.*field == b.*field; });
+}
+/// Whether it is one of the tiles that are worth trying: of others a table's file may hold anything.
+bool is_listed(const MlpTile& tile) {
+  bool listed = false;
+  each_kernel([&](const char*, const auto& tiles) {
+    for (const auto& each : tiles) {
+      const auto* const other = std::get_if<std::remove_cvref_t<decltype(each)>>(&tile);
+      listed = listed || (other != nullptr && same(*other, each));
+    }
+  });
+  return listed;
 }
 
 template <class Tile>
@@ -106,6 +129,16 @@ std::int64_t scratch_bytes(const MlpSpec& mlp, const MlpTile& tile, std::int64_t
       tile);
 }
 
+std::int64_t most_scratch_bytes(const MlpSpec& mlp, std::int64_t tokens, const GpuDescription& gpu) {
+  std::int64_t most = 0;
+  each_kernel([&](const char*, const auto& tiles) {
+    for (const auto& tile : tiles) {
+      if (reject(mlp, tile, gpu).empty()) most = std::max(most, scratch_bytes(mlp, tile, tokens, gpu));
+    }
+  });
+  return most;
+}
+
 int shared_bytes(const MlpSpec& mlp, const MlpTile& tile) {
   return std::visit([&](const auto& t) { return arch::sm90::shared_bytes(t, sm90_shape(mlp)); }, tile);
 }
@@ -115,6 +148,11 @@ MlpPick choose_mlp_kernel(const Mlp& mlp, std::int64_t tokens, const GpuDescript
   // Whether the gate lies first changes no time.
   const MlpSpec spec = mlp_spec(mlp, true, options.numerics, options.aligned);
   const std::int64_t of_class = token_class(tokens).representative;
+  if (options.tuned != nullptr) {
+    const TunedMlp* const tuned = options.tuned->find(spec, of_class);
+    if (tuned != nullptr && tuned->tile && is_listed(*tuned->tile) && reject(spec, *tuned->tile, gpu).empty())
+      return {*tuned->tile, forecast_us(spec, *tuned->tile, tokens, gpu), true, true};
+  }
   MlpPick best;
   each_kernel([&](const char*, const auto& tiles) {
     for (const auto& tile : tiles) {
@@ -126,6 +164,35 @@ MlpPick choose_mlp_kernel(const Mlp& mlp, std::int64_t tokens, const GpuDescript
   });
   if (best.found) best.us = forecast_us(spec, best.tile, tokens, gpu);
   return best;
+}
+
+KernelRoute choose_route(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu,
+                         const KernelOptions& options, std::optional<Rung> asked) {
+  const std::int64_t of_class = token_class(tokens).representative;
+  KernelRoute route;
+  route.pair = choose_kernels(mlp, tokens, gpu, options);
+  route.pair_us = route.pair.first_us + route.pair.second_us - (starts_early(gpu) ? early_start_us : 0);
+  route.one = choose_mlp_kernel(mlp, tokens, gpu, options);
+  if (asked == Rung::one_kernel || asked == Rung::two_kernel) {
+    route.takes_one = asked == Rung::one_kernel;
+    return route;
+  }
+  if (!route.one.found || !route.pair.found) {
+    route.takes_one = route.one.found;
+    return route;
+  }
+  const MlpSpec spec = mlp_spec(mlp, true, options.numerics, options.aligned);
+  const TunedMlp* const tuned = options.tuned == nullptr ? nullptr : options.tuned->find(spec, of_class);
+  // A measured tile that is not legal any more says nothing.
+  if (tuned != nullptr && (!tuned->tile || route.one.tuned)) {
+    route.takes_one = tuned->tile.has_value();
+    route.measured = true;
+  } else if (tokens != of_class) {
+    route.takes_one = choose_route(mlp, of_class, gpu, options, asked).takes_one;
+  } else {
+    route.takes_one = route.one.us <= route.pair_us;
+  }
+  return route;
 }
 
 std::vector<MlpTile> rank_mlp_kernels(const MlpSpec& mlp, std::int64_t tokens, const GpuDescription& gpu,

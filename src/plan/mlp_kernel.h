@@ -5,8 +5,8 @@
 // layout in kernels/, its rules in arch/, and its launch in src/gpu.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -56,6 +56,8 @@ double forecast_us(const MlpSpec& mlp, const MlpTile& tile, std::int64_t tokens,
 /// What a launch needs of the caller's workspace, in bytes. Never less for more tokens.
 std::int64_t scratch_bytes(const MlpSpec& mlp, const MlpTile& tile, std::int64_t tokens,
                            const GpuDescription& gpu);
+/// The most that any legal tile needs of it.
+std::int64_t most_scratch_bytes(const MlpSpec& mlp, std::int64_t tokens, const GpuDescription& gpu);
 /// Dynamic shared memory of a block. The tile is legal.
 int shared_bytes(const MlpSpec& mlp, const MlpTile& tile);
 
@@ -70,6 +72,22 @@ struct MlpPick {
 /// measured one comes first. Pure, allocates nothing.
 MlpPick choose_mlp_kernel(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu,
                           const KernelOptions& options);
+
+/// How Ingot's own kernels run an MLP: as a pair, or as one.
+struct KernelRoute {
+  KernelPair pair;
+  double pair_us = 0;  ///< forecast of both; less than their sum where the second may start early
+  MlpPick one;
+  bool takes_one = false;  ///< else the pair
+  bool measured = false;   ///< what decided between them
+
+  bool found() const { return takes_one ? one.found : pair.found; }
+};
+/// Tiles and the way taken are those of the tokens' class, forecasts those of `tokens`. `asked`: one_kernel
+/// or two_kernel decide it; others and none leave it to what was measured, else to the forecasts. Pure,
+/// allocates nothing.
+KernelRoute choose_route(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu,
+                         const KernelOptions& options, std::optional<Rung> asked = {});
 
 /// The tiles with the least forecasts for the class of `tokens`, best first, at most `count`.
 std::vector<MlpTile> rank_mlp_kernels(const MlpSpec& mlp, std::int64_t tokens, const GpuDescription& gpu,
