@@ -30,9 +30,6 @@ constexpr int f16_elements = 6, bf16_elements = 9, promote_256_bytes = 3;
 /// CUtensorMapSwizzle of 0, 32, 64 and 128 bytes.
 enum Swizzle : int { none = 0, bytes_32 = 1, bytes_64 = 2, bytes_128 = 3 };
 
-/// Row tiles walked together before the next column tile, so that x and W stay in L2; the kernel takes fewer
-/// where there are fewer. 8 and 16 measured within a percent of each other, one column of tiles behind.
-constexpr int group_rows = 16;
 /// More than any ring has stages: all of it asks for its weights before the kernel before has ended.
 constexpr int all_stages = 64;
 
@@ -170,7 +167,7 @@ Result<void> PreparedLinear::launch_tile(const sm90::GemmTile& tile, const Matri
   if (result != 0) return failed(result, "cuTensorMapEncodeTiled");
   arguments.epilogue = epilogue(y);
   arguments.tokens = static_cast<std::int32_t>(tokens);
-  arguments.group_rows = group_rows;
+  arguments.group_rows = arch::sm90::group_rows(tile, module_->resident_clusters());
   arguments.early_weights = dependent ? all_stages : 0;
   const std::int64_t work = arch::sm90::work(tile, shape_of(linear_), tokens);
   const std::int64_t clusters =
