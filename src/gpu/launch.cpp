@@ -26,9 +26,6 @@ namespace {
 
 // CUlaunchAttributeID.
 constexpr int cluster_dimension = 4, programmatic_serialization = 6;
-/// Row tiles walked together before the next column tile, so that x and W stay in L2; the kernel takes fewer
-/// where there are fewer. 8 and 16 measured within a percent of each other, one column of tiles behind.
-constexpr int group_rows = 16;
 /// More than any ring has stages: all of it asks for its weights before the kernel before has ended.
 constexpr int all_stages = 64;
 
@@ -128,7 +125,7 @@ Result<void> PreparedLinear::launch_tile(const sm90::GemmTile& tile, const Matri
   if (result != 0) return failed(driver, *module_, result, "cuTensorMapEncodeTiled");
   arguments.epilogue = epilogue(y);
   arguments.tokens = static_cast<std::int32_t>(tokens);
-  arguments.group_rows = group_rows;
+  arguments.group_rows = arch::sm90::group_rows(tile, module_->resident_clusters());
   arguments.early_weights = dependent ? all_stages : 0;
   const std::int64_t work = arch::sm90::work(tile, shape_of(linear_), tokens);
   const std::int64_t clusters =
