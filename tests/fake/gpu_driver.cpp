@@ -36,6 +36,16 @@ std::uint32_t span_of(int swizzle) {
   return swizzle == 0 ? 0 : 16U << static_cast<unsigned>(swizzle);
 }
 
+/// What the kernel of this text declares as its parameter.
+std::size_t argument_bytes(const std::string& text) {
+  const auto has = [&](const char* file) { return text.find(file) != std::string::npos; };
+  if (has("sm90/gemm.cuh")) return sizeof(gpu::GemmArguments);
+  if (has("sm90/few.cuh")) return sizeof(gpu::FewArguments);
+  if (has("sm90/narrow.cuh")) return sizeof(gpu::NarrowArguments);
+  if (has("sm90/cluster.cuh")) return sizeof(gpu::ClusterArguments);
+  return sizeof(LinearArgs);
+}
+
 }  // namespace
 
 MapView view(const CuTensorMap& map) {
@@ -199,10 +209,7 @@ struct FakeCalls {
       if (attribute.id == 6) out.dependent = attribute.words[0] == 1;
     }
     if (out.cluster != 0 && config->grid_x % out.cluster != 0) return invalid_value;
-    const bool gemm = module.text.find("sm90/gemm.cuh") != std::string::npos;
-    const bool few = module.text.find("sm90/few.cuh") != std::string::npos;
-    std::memcpy(out.arguments.data(), parameters[0],
-                gemm ? sizeof(gpu::GemmArguments) : (few ? sizeof(gpu::FewArguments) : sizeof(LinearArgs)));
+    std::memcpy(out.arguments.data(), parameters[0], argument_bytes(module.text));
     // Threads that launch at once are counted; what they launch is looked at by tests of one thread only.
     if (f.keeps_launches.load()) to = out;
     ++f.launches_;
