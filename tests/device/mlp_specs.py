@@ -155,3 +155,22 @@ def compile_all(pairs, folder, verbose=True, processes=1):
             if cubin is not None:
                 open(os.path.join(folder, name + ".cubin"), "wb").write(cubin)
     return unfit
+
+
+def main():
+    """Compiles what the other scripts run: python3 mlp_specs.py FOLDER [check] [small] [bench]"""
+    import sys
+    import time
+
+    import mlp_cases
+    import mlp_shapes
+    pairs, t = [], time.time()
+    for what in sys.argv[2:]:
+        pairs += mlp_shapes.pairs() if what == "bench" else mlp_cases.pairs(what == "small")
+    unfit = compile_all(pairs, sys.argv[1], False, os.cpu_count() or 1)
+    print(f"compiled {len(dict.fromkeys(pairs))} kernels in {time.time() - t:.0f} s, unfit {unfit}")
+
+
+if __name__ == "__main__":
+    import mlp_specs  # the same classes as mlp_shapes.py and mlp_cases.py use
+    mlp_specs.main()
