@@ -38,11 +38,11 @@ struct NarrowArgs {
 /// where Rounds, else on the float32 sums. kGate_first: the gate is the first of the two matrices.
 template <class Element_, class Epilogue_, bool kRounds_, int kDim_, int kHidden_, bool kGated_,
           bool kGate_first_, bool kUp_bias_, bool kDown_bias_, int kWarpgroups_, int kChunk_, int kSlots_,
-          int kLag_>
+          int kAhead_, int kLag_>
 struct NarrowShape {
   using Element = Element_;
   using Epilogue = Epilogue_;
-  static constexpr NarrowTile tile{kWarpgroups_, kChunk_, kSlots_, kLag_};
+  static constexpr NarrowTile tile{kWarpgroups_, kChunk_, kSlots_, kAhead_, kLag_};
   static constexpr NarrowLayout shared = layout(tile, kDim_, kHidden_, kGated_, kUp_bias_);
   static constexpr int kDim = kDim_, kHidden = kHidden_, kWarpgroups = kWarpgroups_, kChunk = kChunk_,
                        kLag = kLag_;
@@ -51,6 +51,7 @@ struct NarrowShape {
   static constexpr int kRows = tokens_of_block(tile);
   static constexpr int kK_blocks = shared.k_blocks, kChunks = shared.chunks, kSlots = shared.slots,
                        kUp_parts = shared.up_parts, kDown_parts = shared.down_parts;
+  static constexpr bool kAhead = kAhead_ != 0;
   static constexpr bool kResident = kSlots == kChunks;  // every chunk has its slot: loaded once
   static constexpr bool kWhole_blocks = kDim % block_k == 0;
   static constexpr int kSums = kChunk * (kGated ? 2 : 1);  // columns of the first product
@@ -60,6 +61,7 @@ struct NarrowShape {
 
   static_assert(kDim % 8 == 0 && kHidden % 8 == 0 && kDim >= 32 && kDim <= 320, "widths");
   static_assert(kChunk % block_k == 0 && kSums <= 256 && kWarpgroups >= 1 && kWarpgroups <= 4, "tile");
+  static_assert(!kAhead || kSlots > 1 || kResident, "a chunk ahead needs a slot of its own");
   static_assert(kLag >= 0 && kLag <= kK_blocks, "lag");
   static_assert(shared.total <= shared_limit, "shared memory");
 };
@@ -114,13 +116,14 @@ template <class N>
 INGOT_DEVICE u32 down_empty(u32 shared, int slot, int part) {
   return down_full<N>(shared, N::kSlots + slot, part);
 }
+/// buffer: of all warpgroups', warpgroup by warpgroup.
 template <class N>
-INGOT_DEVICE u32 x_full(u32 shared, int warpgroup) {
-  return up_full<N>(shared, 2 * N::kSlots, warpgroup);
+INGOT_DEVICE u32 x_full(u32 shared, int buffer) {
+  return up_full<N>(shared, 2 * N::kSlots, buffer);
 }
 template <class N>
-INGOT_DEVICE u32 x_empty(u32 shared, int warpgroup) {
-  return x_full<N>(shared, N::kWarpgroups + warpgroup);
+INGOT_DEVICE u32 x_empty(u32 shared, int buffer) {
+  return x_full<N>(shared, N::kWarpgroups * N::shared.x_buffers + buffer);
 }
 /// One thread, before anyone waits.
 template <class N>
@@ -131,9 +134,9 @@ INGOT_DEVICE void init_narrow_barriers(u32 shared) {
       barrier_init(up_empty<N>(shared, s, p), 4 * N::kWarpgroups);
     }
   }
-  for (int w = 0; w < N::kWarpgroups; ++w) {
-    barrier_init(x_full<N>(shared, w), 1);
-    barrier_init(x_empty<N>(shared, w), 4);
+  for (int b = 0; b < N::kWarpgroups * N::shared.x_buffers; ++b) {
+    barrier_init(x_full<N>(shared, b), 1);
+    barrier_init(x_empty<N>(shared, b), 4);
   }
   barrier_init_fence();
 }
@@ -164,10 +167,10 @@ INGOT_DEVICE void load_down_part(const NarrowArgs& args, u32 shared, int slot, i
   if constexpr (N::kBox_cols < N::kDim)
     load_box<false>(to + N::kBox_cols * 128, args.maps.down_tail, barrier, column, N::kBox_cols, 0);
 }
-/// x of a warpgroup's tokens from `row`, and the next tile's into L2.
+/// x of a warpgroup's tokens from `row` on, and into L2 those from `next_row` on.
 template <class N>
-INGOT_DEVICE void load_tokens(const NarrowArgs& args, u32 shared, int warpgroup, int row, int next_row) {
-  const u32 to = shared + warpgroup * N::shared.x_bytes, barrier = x_full<N>(shared, warpgroup);
+INGOT_DEVICE void load_tokens(const NarrowArgs& args, u32 shared, int buffer, int row, int next_row) {
+  const u32 to = shared + buffer * N::shared.x_bytes, barrier = x_full<N>(shared, buffer);
   barrier_expect(barrier, N::shared.x_bytes);
   if constexpr (N::kWhole_blocks) {
     load_box(to, args.maps.x, barrier, 0, row, 0);
@@ -201,10 +204,25 @@ INGOT_DEVICE void fill_biases(const NarrowArgs& args, u32 shared) {
   }
 }
 
+/// Whether the epilogue ends in the product of two rounded values, and what is before: the product of a pair
+/// of 16-bit numbers is then one instruction, and the same number, since that of two 16-bit numbers is exact
+/// in float32.
+template <class Epilogue>
+struct RoundedProduct {
+  static constexpr bool value = false;
+};
+template <class Activation, class T>
+struct RoundedProduct<
+    device::Chain<device::Activate<Activation, T>, device::RoundActivated<T>, device::Multiply>> {
+  static constexpr bool value = true;
+  using Before = device::Chain<device::Activate<Activation, T>>;
+};
+
 /// What lies between the linears, of k16 step `step` of a chunk: two column groups of sums become a piece of
 /// the second product's first operand. biases: of the chunk, this thread's of group 0.
 template <class N>
 INGOT_DEVICE void activate(u32 (&piece)[4], const float (&sums)[N::kSums / 2], u32 biases, int step) {
+  using Element = typename N::Element;
 #pragma unroll
   for (int g = 0; g < 2; ++g) {
     const int group = 2 * step + g;
@@ -223,13 +241,23 @@ INGOT_DEVICE void activate(u32 (&piece)[4], const float (&sums)[N::kSums / 2], u
         values.up[i] = first;
       }
     }
-    if constexpr (N::kRounds) {
-      device::round_all<typename N::Element>(values.up);
-      if constexpr (N::kGated) device::round_all<typename N::Element>(values.gate);
+    if constexpr (N::kRounds && RoundedProduct<typename N::Epilogue>::value) {
+      device::round_all<Element>(values.gate);
+      RoundedProduct<typename N::Epilogue>::Before::apply({}, {}, values);
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        piece[2 * g + i] =
+            product_of_pairs<is_bf16<Element>>(Element::pair_bits(values.gate[2 * i], values.gate[2 * i + 1]),
+                                               Element::pair_bits(values.up[2 * i], values.up[2 * i + 1]));
+    } else {
+      if constexpr (N::kRounds) {
+        device::round_all<Element>(values.up);
+        if constexpr (N::kGated) device::round_all<Element>(values.gate);
+      }
+      N::Epilogue::apply({}, {}, values);
+      piece[2 * g] = Element::pair_bits(values.up[0], values.up[1]);
+      piece[2 * g + 1] = Element::pair_bits(values.up[2], values.up[3]);
     }
-    N::Epilogue::apply({}, {}, values);
-    piece[2 * g] = N::Element::pair_bits(values.up[0], values.up[1]);
-    piece[2 * g + 1] = N::Element::pair_bits(values.up[2], values.up[3]);
   }
 }
 
@@ -313,142 +341,253 @@ INGOT_DEVICE void store_tile(NarrowSums<N>& y, const NarrowArgs& args, int row) 
   store_tail<N>(y, to + 2 * (lane & 3), stride, args.tokens - mine);
 }
 
-/// A warpgroup: its 64 tokens of every tile of the block.
+/// A part of the weights in its slot: which, and the parity of its barriers.
+struct NarrowSlot {
+  int at = 0;
+  u32 phase = 0;
+};
 template <class N>
-INGOT_DEVICE void run_warpgroup(const NarrowArgs& args, u32 shared, int warpgroup) {
-  using Element = typename N::Element;
-  const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0) & 3;
-  const bool loads_weights = warpgroup == N::kWarpgroups - 1;
-  const int stride = gridDim.x;
-  const auto row_of = [&](int tile) { return tile * N::kRows + warpgroup * 64; };
-  const auto release = [&](u32 barrier) {
+INGOT_DEVICE void advance(NarrowSlot& slot) {
+  if (N::kSlots == 1 || ++slot.at == N::kSlots) {
+    slot.at = 0;
+    if constexpr (!N::kResident) slot.phase ^= 1;  // resident weights stay what they were filled with
+  }
+}
+
+/// A warpgroup, and the steps of its walk: 64 tokens of every tile of the block, chunk by chunk of hidden.
+template <class N>
+struct NarrowWalk {
+  using Sums = float[N::kSums / 2];
+  const NarrowArgs& args;
+  const u32 shared;
+  const int warpgroup, warp;  // warp: of the warpgroup
+
+  INGOT_DEVICE int row_of(int tile) const { return tile * N::kRows + warpgroup * 64; }
+  /// A warp has read what the barrier guards.
+  INGOT_DEVICE void release(u32 barrier) const {
     if ((thread_anew() & 31) == 0) barrier_arrive(barrier);
-  };
-  const u64 x0 = matrix_descriptor(shared + warpgroup * N::shared.x_bytes);
-  const u64 up0 = matrix_descriptor(shared + N::shared.up),
-            down0 = matrix_descriptor(shared + N::shared.down);
-
-  int tile = blockIdx.x;
-  if (warp == 3 && elect_one()) load_tokens<N>(args, shared, warpgroup, row_of(tile), row_of(tile + stride));
-  __syncwarp();
-
-  NarrowSums<N> y;
-  int slot = 0;
-  u32 phase = 0, x_phase = 0;
-  for (; tile * N::kRows < args.tokens; tile += stride, x_phase ^= 1) {
-    const bool more_tiles = (tile + stride) * N::kRows < args.tokens;
-    barrier_wait(x_full<N>(shared, warpgroup), x_phase);
-#pragma unroll 1
-    for (int chunk = 0; chunk < N::kChunks; ++chunk) {
-      // The chunk that comes into this slot next.
-      const int next = chunk + N::kSlots < N::kChunks ? chunk + N::kSlots : chunk + N::kSlots - N::kChunks;
-      const bool refill = !N::kResident && loads_weights && (chunk + N::kSlots < N::kChunks || more_tiles);
-      const u64 up = up0 + u64(slot * (N::kK_blocks * N::shared.up_block_bytes / 16));
-      const u64 down = down0 + u64(slot * (N::kDown_parts * N::shared.down_part_bytes / 16));
-      const auto refill_up = [&](int part) {
-        if (refill && warp == part) {
-          if (elect_one()) {
-            barrier_wait(up_empty<N>(shared, slot, part), phase);
-            load_up_part<N>(args, shared, slot, part, next);
-          }
-          __syncwarp();
-        }
-      };
-      const auto refill_down = [&](int part) {
-        if (refill && warp == 2 + part) {
-          if (elect_one()) {
-            barrier_wait(down_empty<N>(shared, slot, part), phase);
-            load_down_part<N>(args, shared, slot, part, next);
-          }
-          __syncwarp();
-        }
-      };
-
-      // With one slot no warpgroup can be a chunk ahead of another; else they keep the distance they start
-      // with.
-      const bool keeps_lag = N::kLag > 0 && (N::kSlots == 1 || (tile == int(blockIdx.x) && chunk == 0));
-      if (keeps_lag && warpgroup > 0) named_barrier_sync(warpgroup, 256);
-      float sums[N::kSums / 2];
-#pragma unroll
-      for (int k = 0; k < N::kK_blocks; ++k) {
-        if (k == 0) barrier_wait(up_full<N>(shared, slot, 0), phase);
-        if (N::kUp_parts == 2 && k == N::shared.first_k_blocks)
-          barrier_wait(up_full<N>(shared, slot, 1), phase);
-        wgmma_fence();
-#pragma unroll
-        for (int k16 = 0; k16 < 4; ++k16) {
-          if (k * block_k + k16 * 16 < N::kDim)
-            Wgmma<N::kSums>::template multiply<Element>(sums, x0 + k * 512 + k16 * 2,
-                                                        up + k * (N::shared.up_block_bytes / 16) + k16 * 2,
-                                                        (k | k16) != 0);
-        }
-        wgmma_commit();
-        if (keeps_lag && k == N::kLag - 1 && warpgroup < N::kWarpgroups - 1)
-          named_barrier_arrive(warpgroup + 1, 256);
-        if (N::kUp_parts == 2 && k == N::shared.first_k_blocks) {
-          wgmma_wait<1>();
-          if constexpr (!N::kResident) release(up_empty<N>(shared, slot, 0));
-          refill_up(0);
-        }
+  }
+  /// The chunk that comes into a chunk's slot when that is read, and whether there is one.
+  static INGOT_DEVICE int next_in_slot(int chunk) {
+    return chunk + N::kSlots < N::kChunks ? chunk + N::kSlots : chunk + N::kSlots - N::kChunks;
+  }
+  /// The last warpgroup, which is behind the others, asks for the weights, each of its warps for a part.
+  INGOT_DEVICE bool refills(int chunk, bool more_tiles) const {
+    return !N::kResident && warpgroup == N::kWarpgroups - 1 && (chunk + N::kSlots < N::kChunks || more_tiles);
+  }
+  INGOT_DEVICE void release_up(const NarrowSlot& slot, int part, int chunk, bool more_tiles) const {
+    if constexpr (!N::kResident) release(up_empty<N>(shared, slot.at, part));
+    if (refills(chunk, more_tiles) && warp == part) {
+      if (elect_one()) {
+        barrier_wait(up_empty<N>(shared, slot.at, part), slot.phase);
+        load_up_part<N>(args, shared, slot.at, part, next_in_slot(chunk));
       }
-      if (chunk == 0) {
-        wgmma_wait<N::kK_blocks>();  // waits for nothing: shows the compiler that y is not being written
-        if (tile >= stride) store_tile<N>(y, args, (tile - stride) * N::kRows);
-        if constexpr (N::kDown_bias) {
-          const u32 biases = shared + N::shared.down_bias, column = thread_anew() & 3;
-          start_from_bias<N>(y, biases + column * 32, biases + column * 8);
-        }
+      __syncwarp();
+    }
+  }
+  INGOT_DEVICE void release_down(const NarrowSlot& slot, int part, int chunk, bool more_tiles) const {
+    if constexpr (!N::kResident) release(down_empty<N>(shared, slot.at, part));
+    if (refills(chunk, more_tiles) && warp == 2 + part) {
+      if (elect_one()) {
+        barrier_wait(down_empty<N>(shared, slot.at, part), slot.phase);
+        load_down_part<N>(args, shared, slot.at, part, next_in_slot(chunk));
       }
-      wgmma_wait<0>();
-      wgmma_pin(sums);
-      if constexpr (!N::kResident) release(up_empty<N>(shared, slot, N::kUp_parts - 1));
-      refill_up(N::kUp_parts - 1);
-      if (chunk == N::kChunks - 1) {
-        release(x_empty<N>(shared, warpgroup));
-        if (warp == 3 && more_tiles) {
-          if (elect_one()) {
-            barrier_wait(x_empty<N>(shared, warpgroup), x_phase);
-            load_tokens<N>(args, shared, warpgroup, row_of(tile + stride), row_of(tile + 2 * stride));
-          }
-          __syncwarp();
-        }
+      __syncwarp();
+    }
+  }
+  /// The tokens of `tile` come where those of an earlier tile were read; those of `tile_after` into L2, unless
+  /// there are buffers enough.
+  INGOT_DEVICE void release_tokens(int buffer, u32 phase, bool more, int tile, int tile_after) const {
+    release(x_empty<N>(shared, buffer));
+    if (warp == 3 && more) {
+      if (elect_one()) {
+        barrier_wait(x_empty<N>(shared, buffer), phase);
+        load_tokens<N>(args, shared, buffer, row_of(tile), N::kAhead ? args.tokens : row_of(tile_after));
       }
+      __syncwarp();
+    }
+  }
 
-      // Half of the chunk is activated while the other half multiplies.
-      constexpr int kSteps = N::kChunk / 32;  // of a half
-      const u32 biases = shared + N::shared.up_bias + chunk * (N::kChunk * (N::kGated ? 8 : 4)) +
-                         (thread_anew() & 3) * (N::kGated ? 16 : 8);
-      u32 pieces[2][kSteps][4];
+  /// Starts the first product of a chunk. x: of the buffer; keeps_lag: at the distance of `lag` from the
+  /// warpgroup before; first_part_read: called when the first of two parts of the weights has been read.
+  template <class Read>
+  INGOT_DEVICE void start_up(Sums& sums, u32 x, const NarrowSlot& slot, bool keeps_lag,
+                             Read first_part_read) const {
+    const u64 x0 = matrix_descriptor(shared + x);
+    const u64 up = matrix_descriptor(shared + N::shared.up) +
+                   u64(slot.at * (N::kK_blocks * N::shared.up_block_bytes / 16));
+    if (keeps_lag && warpgroup > 0) named_barrier_sync(warpgroup, 256);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
+    for (int k = 0; k < N::kK_blocks; ++k) {
+      const bool second = N::kUp_parts == 2 && k == N::shared.first_k_blocks;
+      if (k == 0) barrier_wait(up_full<N>(shared, slot.at, 0), slot.phase);
+      if (second) barrier_wait(up_full<N>(shared, slot.at, 1), slot.phase);
+      wgmma_fence();
 #pragma unroll
-        for (int i = 0; i < kSteps; ++i) activate<N>(pieces[half][i], sums, biases, half * kSteps + i);
-        if (half < N::kDown_parts) barrier_wait(down_full<N>(shared, slot, half), phase);
-        wgmma_fence();
-#pragma unroll
-        for (int i = 0; i < kSteps; ++i) {
-          const int step = half * kSteps + i;
-          y.multiply(pieces[half][i], down + (step / 4) * (N::shared.down_part_bytes / 16) + (step % 4) * 2,
-                     N::kDown_bias | (chunk != 0) | (step != 0));
-        }
-        wgmma_commit();
+      for (int k16 = 0; k16 < 4; ++k16) {
+        if (k * block_k + k16 * 16 < N::kDim)
+          Wgmma<N::kSums>::template multiply<typename N::Element>(
+              sums, x0 + k * 512 + k16 * 2, up + k * (N::shared.up_block_bytes / 16) + k16 * 2,
+              (k | k16) != 0);
       }
-      if constexpr (N::kDown_parts == 2) {
+      wgmma_commit();
+      if (keeps_lag && k == N::kLag - 1 && warpgroup < N::kWarpgroups - 1)
+        named_barrier_arrive(warpgroup + 1, 256);
+      if (second) {
         wgmma_wait<1>();
-        if constexpr (!N::kResident) release(down_empty<N>(shared, slot, 0));
-        refill_down(0);
-      }
-      wgmma_wait<0>();
-      if constexpr (!N::kResident) release(down_empty<N>(shared, slot, N::kDown_parts - 1));
-      refill_down(N::kDown_parts - 1);
-      y.pin();
-      if (N::kSlots == 1 || ++slot == N::kSlots) {
-        slot = 0;
-        if constexpr (!N::kResident) phase ^= 1;
+        first_part_read();
       }
     }
   }
-  if (tile >= stride) store_tile<N>(y, args, (tile - stride) * N::kRows);
+  /// Under the first product of a tile's first chunk: stores the tile before, and y begins anew.
+  INGOT_DEVICE void turn_tile(NarrowSums<N>& y, bool stores, int tile_before) const {
+    wgmma_wait<N::kK_blocks>();  // waits for nothing: shows the compiler that y is not being written
+    if (stores) store_tile<N>(y, args, tile_before * N::kRows);
+    if constexpr (N::kDown_bias) {
+      const u32 biases = shared + N::shared.down_bias, column = thread_anew() & 3;
+      start_from_bias<N>(y, biases + column * 32, biases + column * 8);
+    }
+  }
+  /// Activates a chunk's sums and starts the second product, half by half.
+  INGOT_DEVICE void start_down(NarrowSums<N>& y, const Sums& sums, const NarrowSlot& slot, int chunk) const {
+    constexpr int kSteps = N::kChunk / 32;  // of a half
+    const u64 down = matrix_descriptor(shared + N::shared.down) +
+                     u64(slot.at * (N::kDown_parts * N::shared.down_part_bytes / 16));
+    const u32 biases = shared + N::shared.up_bias + chunk * (N::kChunk * (N::kGated ? 8 : 4)) +
+                       (thread_anew() & 3) * (N::kGated ? 16 : 8);
+    u32 pieces[2][kSteps][4];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int i = 0; i < kSteps; ++i) activate<N>(pieces[half][i], sums, biases, half * kSteps + i);
+      if (half < N::kDown_parts) barrier_wait(down_full<N>(shared, slot.at, half), slot.phase);
+      wgmma_fence();
+#pragma unroll
+      for (int i = 0; i < kSteps; ++i) {
+        const int step = half * kSteps + i;
+        y.multiply(pieces[half][i], down + (step / 4) * (N::shared.down_part_bytes / 16) + (step % 4) * 2,
+                   N::kDown_bias | (chunk != 0) | (step != 0));
+      }
+      wgmma_commit();
+    }
+  }
+};
+
+/// A warpgroup, one chunk after the other.
+template <class N>
+INGOT_DEVICE void run_chunk_by_chunk(const NarrowWalk<N>& walk, int tokens) {
+  const u32 shared = walk.shared;
+  const int warpgroup = walk.warpgroup, stride = gridDim.x;
+  int tile = blockIdx.x;
+  if (walk.warp == 3 && elect_one())
+    load_tokens<N>(walk.args, shared, warpgroup, walk.row_of(tile), walk.row_of(tile + stride));
+  __syncwarp();
+  NarrowSums<N> y;
+  NarrowSlot slot;
+  u32 x_phase = 0;
+  for (; tile * N::kRows < tokens; tile += stride, x_phase ^= 1) {
+    const bool more_tiles = (tile + stride) * N::kRows < tokens;
+    barrier_wait(x_full<N>(shared, warpgroup), x_phase);
+#pragma unroll 1
+    for (int chunk = 0; chunk < N::kChunks; ++chunk) {
+      // With one slot no warpgroup can be a chunk ahead of another; else they keep the distance they start
+      // with.
+      const bool keeps_lag = N::kLag > 0 && (N::kSlots == 1 || (tile == int(blockIdx.x) && chunk == 0));
+      float sums[N::kSums / 2];
+      walk.start_up(sums, warpgroup * N::shared.x_bytes, slot, keeps_lag,
+                    [&] { walk.release_up(slot, 0, chunk, more_tiles); });
+      if (chunk == 0) walk.turn_tile(y, tile >= stride, tile - stride);
+      wgmma_wait<0>();
+      wgmma_pin(sums);
+      walk.release_up(slot, N::kUp_parts - 1, chunk, more_tiles);
+      if (chunk == N::kChunks - 1)
+        walk.release_tokens(warpgroup, x_phase, more_tiles, tile + stride, tile + 2 * stride);
+      walk.start_down(y, sums, slot, chunk);
+      if constexpr (N::kDown_parts == 2) {
+        wgmma_wait<1>();
+        walk.release_down(slot, 0, chunk, more_tiles);
+      }
+      wgmma_wait<0>();
+      walk.release_down(slot, N::kDown_parts - 1, chunk, more_tiles);
+      y.pin();
+      advance<N>(slot);
+    }
+  }
+  if (tile >= stride) store_tile<N>(y, walk.args, (tile - stride) * N::kRows);
+}
+
+/// A warpgroup, the first product a chunk ahead: it is under way while the chunk before is activated. x has
+/// two buffers, since the next tile's is needed before the last chunk is through.
+template <class N>
+INGOT_DEVICE void run_chunk_ahead(const NarrowWalk<N>& walk, int tokens) {
+  const u32 shared = walk.shared;
+  const int stride = gridDim.x, buffers = walk.warpgroup * 2;
+  int tile = blockIdx.x, chunk = 0;
+  if (walk.warp == 3 && elect_one()) {
+    load_tokens<N>(walk.args, shared, buffers, walk.row_of(tile), tokens);
+    if ((tile + stride) * N::kRows < tokens)
+      load_tokens<N>(walk.args, shared, buffers + 1, walk.row_of(tile + stride), tokens);
+  }
+  __syncwarp();
+  NarrowSums<N> y;
+  NarrowSlot up, down;  // of the chunk whose product was started, of the chunk to be activated
+  int x_buffer = 0;
+  u32 x_phase = 0;
+  // One chunk: `sums` are its own, `next` become those of the one behind it. Whether there is one.
+  const auto step = [&](float(&sums)[N::kSums / 2], float(&next)[N::kSums / 2]) {
+    const bool last = chunk == N::kChunks - 1, more_tiles = (tile + stride) * N::kRows < tokens;
+    wgmma_wait<0>();
+    wgmma_pin(sums);
+    y.pin();
+    // Of the chunk before, whose second product is through.
+    const int before = chunk == 0 ? N::kChunks - 1 : chunk - 1;
+    NarrowSlot up_read = up, down_read = down;
+    const bool any_before = chunk > 0 || tile >= stride;
+    const bool goes_on = !last || more_tiles;
+    advance<N>(up);
+    if (goes_on) {
+      if (last) {
+        x_buffer ^= 1;
+        if (x_buffer == 0) x_phase ^= 1;
+        barrier_wait(x_full<N>(shared, buffers + x_buffer), x_phase);
+      }
+      walk.start_up(next, (buffers + x_buffer) * N::shared.x_bytes, up, false, [] {});
+    }
+    walk.release_up(up_read, 0, chunk, more_tiles);
+    if (any_before) {
+      // Not resident: the slot is the one before.
+      down_read.at = down.at == 0 ? N::kSlots - 1 : down.at - 1;
+      if (down.at == 0 && !N::kResident) down_read.phase ^= 1;
+#pragma unroll
+      for (int part = 0; part < N::kDown_parts; ++part)
+        walk.release_down(down_read, part, before, chunk > 0 ? more_tiles : true);
+    }
+    if (last) {
+      // The buffer of this tile: the one that is not in use now.
+      const int read = goes_on ? x_buffer ^ 1 : x_buffer;
+      const u32 phase = goes_on && x_buffer == 0 ? x_phase ^ 1 : x_phase;
+      walk.release_tokens(buffers + read, phase, (tile + 2 * stride) * N::kRows < tokens, tile + 2 * stride,
+                          tile + 3 * stride);
+    }
+    if (chunk == 0) walk.turn_tile(y, tile >= stride, tile - stride);
+    walk.start_down(y, sums, down, chunk);
+    advance<N>(down);
+    if (last) {
+      chunk = 0;
+      tile += stride;
+    } else {
+      ++chunk;
+    }
+    return goes_on;
+  };
+  float one[N::kSums / 2], two[N::kSums / 2];
+  barrier_wait(x_full<N>(shared, buffers), 0);
+  walk.start_up(one, buffers * N::shared.x_bytes, up, N::kLag > 0, [] {});
+  while (step(one, two) && step(two, one)) {
+  }
+  wgmma_wait<0>();
+  y.pin();
+  store_tile<N>(y, walk.args, (tile - stride) * N::kRows);
 }
 
 /// The kernel. Grid: at most one block for each multiprocessor, no more than tiles of tokens.
@@ -476,7 +615,11 @@ struct Narrow {
     fill_biases<N>(args, shared);
     __syncthreads();
     if (args.early_weights) device::wait_for_previous_kernel();
-    run_warpgroup<N>(args, shared, warpgroup);
+    const NarrowWalk<N> walk{args, shared, warpgroup, warp & 3};
+    if constexpr (N::kAhead)
+      run_chunk_ahead<N>(walk, args.tokens);
+    else
+      run_chunk_by_chunk<N>(walk, args.tokens);
   }
 };
 

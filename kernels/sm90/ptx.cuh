@@ -226,6 +226,18 @@ INGOT_DEVICE void fence_shared_to_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// --- arithmetic
+/// Two products of 16-bit numbers, each rounded to nearest even.
+template <bool kBf16>
+INGOT_DEVICE u32 product_of_pairs(u32 a, u32 b) {
+  u32 product;
+  if constexpr (kBf16)
+    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
+  else
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
+  return product;
+}
+
 // --- wgmma
 // ----------------------------------------------------------------------------------------------------
 INGOT_DEVICE void wgmma_fence() {
