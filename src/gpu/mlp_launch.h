@@ -15,8 +15,9 @@ namespace ingot::gpu {
 // Arguments as the kernels declare them: NarrowArgs of kernels/sm90/narrow.cuh, ClusterArgs of
 // kernels/sm90/cluster.cuh.
 struct NarrowArguments {
+  CuTensorMap x, up_first, up_rest, down, down_tail;
   MlpEpilogueArgs epilogue;
-  std::int32_t tokens;
+  std::int32_t tokens, early_weights;
 };
 struct ClusterArguments {
   MlpEpilogueArgs epilogue;

@@ -33,6 +33,9 @@ template CuResult encode<3>(const Driver&, CuTensorMap&, DType, const void*,
 template CuResult encode<4>(const Driver&, CuTensorMap&, DType, const void*,
                             const std::array<std::uint64_t, 4>&, const std::array<std::uint64_t, 3>&,
                             const std::array<std::uint32_t, 4>&, Swizzle);
+template CuResult encode<5>(const Driver&, CuTensorMap&, DType, const void*,
+                            const std::array<std::uint64_t, 5>&, const std::array<std::uint64_t, 4>&,
+                            const std::array<std::uint32_t, 5>&, Swizzle);
 
 CuResult encode_matrix(const Driver& driver, CuTensorMap& map, DType dtype, const Matrix& matrix,
                        std::int64_t rows, std::int64_t columns, std::int64_t box_rows,
