@@ -175,8 +175,8 @@ class TuneTest : public testing::Test {
 
   test::HostGpu host;
   Engine engine = test::open_engine(1);
-  profile::Problem problem = profile::Problem::make({64, 128, Activation::relu, false, true, DType::bf16}, 40,
-                                                    GateLayout::separate, 5)
+  profile::Problem problem = profile::Problem::make({128, 256, Activation::relu, false, true, DType::bf16},
+                                                    40, GateLayout::separate, 5)
                                  .value();
   BenchOptions options;
   MlpSpec spec = mlp_spec(problem.mlp(), true, Numerics::match);
