@@ -93,6 +93,7 @@ class GpuExecutor final : public Executor {
   GpuExecutor(std::shared_ptr<const Gpu> gpu, const Mlp& mlp, GpuWeights weights, const PlanOptions& options)
       : gpu_(std::move(gpu)), mlp_(mlp), weights_(std::move(weights)), options_(options) {
     may_be_one_ = options_.rung != Rung::two_kernel && choose(1, weights_.aligned).one.found;
+    needs_scratch_ = may_be_one_ && scratch(most_mapped_tokens) > 0;
   }
 
   const Mlp& mlp() const override { return mlp_; }
@@ -116,6 +117,11 @@ class GpuExecutor final : public Executor {
     return choose_route(mlp_, tokens, gpu_->description.gpu, {options_.numerics, aligned, &gpu_->tuned},
                         options_.rung);
   }
+  /// Bytes that a kernel of the whole MLP may need beside its tensors.
+  std::size_t scratch(std::int64_t tokens) const {
+    const MlpSpec spec = mlp_spec(mlp_, weights_.gate_first, options_.numerics);
+    return static_cast<std::size_t>(most_scratch_bytes(spec, tokens, gpu_->description.gpu));
+  }
   /// workspace_bytes() of a valid number of tokens.
   std::size_t needed_bytes(std::int64_t tokens) const;
   /// Rows of hidden that the workspace holds. Never less for more tokens.
@@ -135,7 +141,8 @@ class GpuExecutor final : public Executor {
   Mlp mlp_;
   GpuWeights weights_;
   PlanOptions options_;
-  bool may_be_one_ = false;  ///< some number of tokens may run in one launch
+  bool may_be_one_ = false;     ///< some number of tokens may run in one launch
+  bool needs_scratch_ = false;  ///< and for some it needs room beside its tensors
   mutable RouteTable routes_;
   /// By class of tokens: the most tokens up to it that run as a pair; 0: not asked yet, -1: none.
   mutable std::array<std::atomic<std::int64_t>, token_classes> most_paired_{};
@@ -154,10 +161,7 @@ bool GpuExecutor::aligned(const RunArguments& run) const {
 std::size_t GpuExecutor::needed_bytes(std::int64_t tokens) const {
   const auto hidden = static_cast<std::size_t>(hidden_rows(tokens)) * static_cast<std::size_t>(mlp_.hidden) *
                       size_of(mlp_.dtype);
-  if (!may_be_one_) return round_up(hidden);
-  const MlpSpec spec = mlp_spec(mlp_, weights_.gate_first, options_.numerics);
-  const std::int64_t scratch = most_scratch_bytes(spec, tokens, gpu_->description.gpu);
-  return round_up(std::max(hidden, static_cast<std::size_t>(scratch)));
+  return round_up(needs_scratch_ ? std::max(hidden, scratch(tokens)) : hidden);
 }
 
 std::int64_t GpuExecutor::hidden_rows(std::int64_t tokens) const {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "arch/integers.h"
 #include "gpu/mlp_launch.h"
-#include "kernels/integers.cuh"
 
 namespace ingot::gpu {
 
@@ -91,8 +91,8 @@ class PreparedNarrow final : public PreparedMlpKernel {
     arguments.epilogue = parts_.epilogue(y);
     arguments.tokens = static_cast<std::int32_t>(tokens);
     arguments.early_weights = 0;
-    const std::int64_t grid =
-        std::min<std::int64_t>(ceil_div(tokens, tokens_of_block(tile_)), parts_.module->resident_clusters());
+    const std::int64_t grid = std::min<std::int64_t>(arch::ceil_div(tokens, tokens_of_block(tile_)),
+                                                     parts_.module->resident_clusters());
     return submit(parts_.driver(), *parts_.module, &arguments, grid, stream, false);
   }
 

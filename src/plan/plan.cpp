@@ -131,8 +131,8 @@ Result<Plan> plan(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& 
     candidate.detail = why_no_mlp_kernel(mlp_spec(mlp, true, options.numerics, options.aligned), device.gpu);
   }
   if (!choice.found) {
-    const Candidate& last =
-        options.rung ? choice.candidates[static_cast<std::size_t>(*options.rung)] : choice.candidates.back();
+    const Rung likeliest = device.kind == DeviceKind::cuda ? Rung::two_kernel : Rung::one_pass;
+    const Candidate& last = choice.candidates[static_cast<std::size_t>(options.rung.value_or(likeliest))];
     return Error{ErrorCode::unsupported,
                  fmt::format("no way to run {} on {}: {}: {}", to_string(mlp), device.name,
                              to_string(last.rung), rejection_text(last))};

@@ -175,8 +175,8 @@ class TuneTest : public testing::Test {
 
   test::HostGpu host;
   Engine engine = test::open_engine(1);
-  profile::Problem problem = profile::Problem::make({64, 128, Activation::relu, false, true, DType::bf16}, 40,
-                                                    GateLayout::separate, 5)
+  profile::Problem problem = profile::Problem::make({128, 256, Activation::relu, false, true, DType::bf16},
+                                                    40, GateLayout::separate, 5)
                                  .value();
   BenchOptions options;
   MlpSpec spec = mlp_spec(problem.mlp(), true, Numerics::match);
@@ -270,7 +270,9 @@ TEST_F(TuneTest, WrongAndRefusedTilesAreLeftOut) {
 
 TEST_F(TuneTest, NothingRightIsAnError) {
   const auto us = [](const std::string&, const std::string&) { return 10.0; };
-  const auto found = run(us, {firsts.begin(), firsts.end()});
+  std::set<std::string> all(firsts.begin(), firsts.end());
+  all.insert(wholes.begin(), wholes.end());
+  const auto found = run(us, all);
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, ErrorCode::check_failed);
   const auto refused = run(us, {}, {firsts.begin(), firsts.end()});

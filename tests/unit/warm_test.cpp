@@ -73,8 +73,8 @@ TEST(Warm, OneKernelWhereThatIsTaken) {
     TuningTable tuned("", "");
     tuned.add(TunedMlp{spec, of_class, tile, 1});
     std::set<std::string> out;
-    for (const jit::KernelText& kernel : kernels_to_warm(narrow, warming, &tuned).value())
-      out.insert(kernel.text);
+    const auto kernels = kernels_to_warm(narrow, warming, &tuned);
+    for (const jit::KernelText& kernel : *kernels) out.insert(kernel.text);
     return out;
   };
   const jit::Target target{9, 0, true};
