@@ -51,7 +51,7 @@ struct NarrowShape {
   static constexpr int kRows = tokens_of_block(tile);
   static constexpr int kK_blocks = shared.k_blocks, kChunks = shared.chunks, kSlots = shared.slots,
                        kUp_parts = shared.up_parts, kDown_parts = shared.down_parts;
-  static constexpr bool kAhead = kAhead_ != 0;
+  static constexpr bool kAhead = kAhead_ != 0, kTwo_buffers = shared.x_buffers == 2;
   static constexpr bool kResident = kSlots == kChunks;  // every chunk has its slot: loaded once
   static constexpr bool kWhole_blocks = kDim % block_k == 0;
   static constexpr int kSums = kChunk * (kGated ? 2 : 1);  // columns of the first product
@@ -61,7 +61,7 @@ struct NarrowShape {
 
   static_assert(kDim % 8 == 0 && kHidden % 8 == 0 && kDim >= 32 && kDim <= 320, "widths");
   static_assert(kChunk % block_k == 0 && kSums <= 256 && kWarpgroups >= 1 && kWarpgroups <= 4, "tile");
-  static_assert(!kAhead || kSlots > 1 || kResident, "a chunk ahead needs a slot of its own");
+  static_assert(!kAhead || kSlots > 1 || kChunks == 1, "a chunk ahead needs a slot of its own");
   static_assert(kLag >= 0 && kLag <= kK_blocks, "lag");
   static_assert(shared.total <= shared_limit, "shared memory");
 };
@@ -395,23 +395,25 @@ struct NarrowWalk {
       __syncwarp();
     }
   }
-  /// The tokens of `tile` come where those of an earlier tile were read; those of `tile_after` into L2, unless
-  /// there are buffers enough.
+  /// The tokens of `tile` come where those of an earlier tile were read; those of `tile_after` into L2,
+  /// unless there are buffers enough.
   INGOT_DEVICE void release_tokens(int buffer, u32 phase, bool more, int tile, int tile_after) const {
     release(x_empty<N>(shared, buffer));
     if (warp == 3 && more) {
       if (elect_one()) {
         barrier_wait(x_empty<N>(shared, buffer), phase);
-        load_tokens<N>(args, shared, buffer, row_of(tile), N::kAhead ? args.tokens : row_of(tile_after));
+        load_tokens<N>(args, shared, buffer, row_of(tile),
+                       N::kTwo_buffers ? args.tokens : row_of(tile_after));
       }
       __syncwarp();
     }
   }
 
-  /// Starts the first product of a chunk. x: of the buffer; keeps_lag: at the distance of `lag` from the
-  /// warpgroup before; first_part_read: called when the first of two parts of the weights has been read.
+  /// Starts the first product of a chunk. x: of the buffer; waits: for the weights; keeps_lag: at the
+  /// distance of `lag` from the warpgroup before; first_part_read: called when the first of two parts of the
+  /// weights has been read.
   template <class Read>
-  INGOT_DEVICE void start_up(Sums& sums, u32 x, const NarrowSlot& slot, bool keeps_lag,
+  INGOT_DEVICE void start_up(Sums& sums, u32 x, const NarrowSlot& slot, bool waits, bool keeps_lag,
                              Read first_part_read) const {
     const u64 x0 = matrix_descriptor(shared + x);
     const u64 up = matrix_descriptor(shared + N::shared.up) +
@@ -420,7 +422,7 @@ struct NarrowWalk {
 #pragma unroll
     for (int k = 0; k < N::kK_blocks; ++k) {
       const bool second = N::kUp_parts == 2 && k == N::shared.first_k_blocks;
-      if (k == 0) barrier_wait(up_full<N>(shared, slot.at, 0), slot.phase);
+      if (k == 0 && waits) barrier_wait(up_full<N>(shared, slot.at, 0), slot.phase);
       if (second) barrier_wait(up_full<N>(shared, slot.at, 1), slot.phase);
       wgmma_fence();
 #pragma unroll
@@ -494,7 +496,7 @@ INGOT_DEVICE void run_chunk_by_chunk(const NarrowWalk<N>& walk, int tokens) {
       // with.
       const bool keeps_lag = N::kLag > 0 && (N::kSlots == 1 || (tile == int(blockIdx.x) && chunk == 0));
       float sums[N::kSums / 2];
-      walk.start_up(sums, warpgroup * N::shared.x_bytes, slot, keeps_lag,
+      walk.start_up(sums, warpgroup * N::shared.x_bytes, slot, true, keeps_lag,
                     [&] { walk.release_up(slot, 0, chunk, more_tiles); });
       if (chunk == 0) walk.turn_tile(y, tile >= stride, tile - stride);
       wgmma_wait<0>();
@@ -516,73 +518,78 @@ INGOT_DEVICE void run_chunk_by_chunk(const NarrowWalk<N>& walk, int tokens) {
   if (tile >= stride) store_tile<N>(y, walk.args, (tile - stride) * N::kRows);
 }
 
-/// A warpgroup, the first product a chunk ahead: it is under way while the chunk before is activated. x has
-/// two buffers, since the next tile's is needed before the last chunk is through.
+/// A warpgroup, the first product a chunk ahead: it is under way while the chunk before is activated. With
+/// two buffers of x this goes on from tile to tile, else every tile begins anew.
 template <class N>
 INGOT_DEVICE void run_chunk_ahead(const NarrowWalk<N>& walk, int tokens) {
+  using Sums = typename NarrowWalk<N>::Sums;
   const u32 shared = walk.shared;
-  const int stride = gridDim.x, buffers = walk.warpgroup * 2;
+  const int stride = gridDim.x, buffers = walk.warpgroup * N::shared.x_buffers;
   int tile = blockIdx.x, chunk = 0;
   if (walk.warp == 3 && elect_one()) {
-    load_tokens<N>(walk.args, shared, buffers, walk.row_of(tile), tokens);
-    if ((tile + stride) * N::kRows < tokens)
+    load_tokens<N>(walk.args, shared, buffers, walk.row_of(tile),
+                   N::kTwo_buffers ? tokens : walk.row_of(tile + stride));
+    if (N::kTwo_buffers && (tile + stride) * N::kRows < tokens)
       load_tokens<N>(walk.args, shared, buffers + 1, walk.row_of(tile + stride), tokens);
   }
   __syncwarp();
   NarrowSums<N> y;
-  NarrowSlot up, down;  // of the chunk whose product was started, of the chunk to be activated
-  int x_buffer = 0;
+  NarrowSlot up, down;  // of the chunk whose product was started last, of the chunk to be activated
+  int x_buffer = 0;     // of that first chunk's tile
   u32 x_phase = 0;
-  // One chunk: `sums` are its own, `next` become those of the one behind it. Whether there is one.
-  const auto step = [&](float(&sums)[N::kSums / 2], float(&next)[N::kSums / 2]) {
+  const auto begin_tile = [&](Sums& sums) {
+    barrier_wait(x_full<N>(shared, buffers), x_phase);
+    walk.start_up(sums, buffers * N::shared.x_bytes, up, true, N::kLag > 0 && tile == int(blockIdx.x), [] {});
+  };
+  // One chunk: `sums` are its own, `next` become those of the one behind it. Returns whether there is one.
+  const auto step = [&](Sums& sums, Sums& next) {
     const bool last = chunk == N::kChunks - 1, more_tiles = (tile + stride) * N::kRows < tokens;
+    const bool goes_on = !last || more_tiles;
+    if constexpr (!N::kTwo_buffers)
+      if (chunk == 0) begin_tile(sums);
     wgmma_wait<0>();
     wgmma_pin(sums);
     y.pin();
-    // Of the chunk before, whose second product is through.
-    const int before = chunk == 0 ? N::kChunks - 1 : chunk - 1;
-    NarrowSlot up_read = up, down_read = down;
-    const bool any_before = chunk > 0 || tile >= stride;
-    const bool goes_on = !last || more_tiles;
-    advance<N>(up);
-    if (goes_on) {
+    const NarrowSlot up_read = up;
+    const int buffer_read = x_buffer;
+    const u32 phase_read = x_phase;
+    if constexpr (N::kTwo_buffers) {
       if (last) {
         x_buffer ^= 1;
         if (x_buffer == 0) x_phase ^= 1;
-        barrier_wait(x_full<N>(shared, buffers + x_buffer), x_phase);
+        if (goes_on) barrier_wait(x_full<N>(shared, buffers + x_buffer), x_phase);
       }
-      walk.start_up(next, (buffers + x_buffer) * N::shared.x_bytes, up, false, [] {});
+      advance<N>(up);
+      // Behind the very last chunk nothing is waited for, and what is computed is not used.
+      walk.start_up(next, (buffers + x_buffer) * N::shared.x_bytes, up, goes_on, false, [] {});
+    } else {
+      advance<N>(up);
+      if (!last) walk.start_up(next, buffers * N::shared.x_bytes, up, true, false, [] {});
     }
     walk.release_up(up_read, 0, chunk, more_tiles);
-    if (any_before) {
-      // Not resident: the slot is the one before.
-      down_read.at = down.at == 0 ? N::kSlots - 1 : down.at - 1;
-      if (down.at == 0 && !N::kResident) down_read.phase ^= 1;
+    if (chunk > 0 || tile >= stride) {
+      // Of the chunk before, whose second product is through.
+      NarrowSlot read{down.at == 0 ? N::kSlots - 1 : down.at - 1, down.phase};
+      if (down.at == 0 && !N::kResident) read.phase ^= 1;
 #pragma unroll
       for (int part = 0; part < N::kDown_parts; ++part)
-        walk.release_down(down_read, part, before, chunk > 0 ? more_tiles : true);
+        walk.release_down(read, part, chunk == 0 ? N::kChunks - 1 : chunk - 1, chunk == 0 || more_tiles);
     }
     if (last) {
-      // The buffer of this tile: the one that is not in use now.
-      const int read = goes_on ? x_buffer ^ 1 : x_buffer;
-      const u32 phase = goes_on && x_buffer == 0 ? x_phase ^ 1 : x_phase;
-      walk.release_tokens(buffers + read, phase, (tile + 2 * stride) * N::kRows < tokens, tile + 2 * stride,
-                          tile + 3 * stride);
+      constexpr int kStep = N::shared.x_buffers;
+      walk.release_tokens(buffers + buffer_read, phase_read, (tile + kStep * stride) * N::kRows < tokens,
+                          tile + kStep * stride, tile + (kStep + 1) * stride);
+      if constexpr (!N::kTwo_buffers) x_phase ^= 1;
     }
     if (chunk == 0) walk.turn_tile(y, tile >= stride, tile - stride);
     walk.start_down(y, sums, down, chunk);
     advance<N>(down);
-    if (last) {
-      chunk = 0;
-      tile += stride;
-    } else {
-      ++chunk;
-    }
+    chunk = last ? 0 : chunk + 1;
+    if (last) tile += stride;
     return goes_on;
   };
-  float one[N::kSums / 2], two[N::kSums / 2];
-  barrier_wait(x_full<N>(shared, buffers), 0);
-  walk.start_up(one, buffers * N::shared.x_bytes, up, N::kLag > 0, [] {});
+  Sums one, two;
+  if constexpr (N::kTwo_buffers) begin_tile(one);
   while (step(one, two) && step(two, one)) {
   }
   wgmma_wait<0>();

@@ -12,9 +12,10 @@ struct NarrowTile {
   int warpgroups;  // of 64 tokens each
   int chunk;       // hidden columns held at a time: 64 or 128
   int slots;       // chunks of weights in shared memory; all of them: they are loaded once
-  int ahead;       // 1: the first product of the next chunk is under way while a chunk is activated
-  int lag;         // blocks of dim by which each warpgroup trails the one before, so that one activates while
-                   // another multiplies
+  int ahead;  // 1: the first product of the next chunk is under way while a chunk is activated; 2: also that
+              // of the next tile's first chunk, with two buffers of x
+  int lag;    // blocks of dim by which each warpgroup trails the one before, so that one activates while
+              // another multiplies
 
   // In the order in which the kernel's template and a tile's label name them.
   static constexpr int NarrowTile::*fields[] = {&NarrowTile::warpgroups, &NarrowTile::chunk,
@@ -60,7 +61,7 @@ constexpr NarrowLayout layout(const NarrowTile& t, int dim, int hidden, bool gat
   l.x_bytes = 64 * l.k_blocks * row_bytes;
   l.up_block_bytes = t.chunk * (gated ? 2 : 1) * row_bytes;
   l.down_part_bytes = dim * row_bytes;
-  l.x_buffers = t.ahead ? 2 : 1;
+  l.x_buffers = t.ahead == 2 ? 2 : 1;
   l.up = t.warpgroups * l.x_buffers * l.x_bytes;
   l.down = l.up + l.slots * l.k_blocks * l.up_block_bytes;
   l.up_bias = l.down + l.slots * l.down_parts * l.down_part_bytes;

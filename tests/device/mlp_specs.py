@@ -80,7 +80,7 @@ class Narrow:
         weights = slots * (k * self.chunk * m.matrices * 128 + self.chunk // 64 * m.dim * 128)
         bias = (chunks * self.chunk * m.matrices * 4 if m.up_bias else 0) + m.dim * 4
         up_parts = 1 if first == k else 2
-        buffers = self.warpgroups * (1 + self.ahead)
+        buffers = self.warpgroups * (2 if self.ahead == 2 else 1)
         return buffers * k * 8192 + weights + bias + 8 * (2 * slots * (up_parts + self.chunk // 64) + 2 * buffers)
 
     def label(self):
