@@ -15,7 +15,9 @@ TILES = [Narrow(2, 64, 1, 0, 0), Narrow(2, 64, 1, 0, 1), Narrow(2, 128, 1, 0, 1)
 
 def registers(m, tile):
     """Whether y and the sums of a chunk or two leave a thread room for the rest."""
-    sums = tile.chunk * m.matrices // 2 * (2 if tile.ahead else 1)
+    sums = tile.chunk * m.matrices // 2
+    if tile.ahead:
+        return tile.warpgroups <= 2 and tile.chunk == 64 and m.dim // 2 + 2 * sums <= 192
     return m.dim // 2 + sums <= {1: 224, 2: 224, 3: 128, 4: 96}[tile.warpgroups]
 
 
