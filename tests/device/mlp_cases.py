@@ -47,9 +47,9 @@ def cases(small):
     for gated in (False, True):
         out.append((Mlp(320, 1280, "gelu_erf", gated), Narrow(2, 64, 1, 0, 3), list(range(1, 131, 3)) + [40011], False))
         out.append((Mlp(256, 1024, "relu", gated), Narrow(2, 64 if gated else 128, 1, 0, 2), [40011], True))
-        out.append((Mlp(192, 768, "gelu_tanh", gated), Narrow(2, 64, 2, 1, 1), [40011], True))
+        out.append((Mlp(192, 768, "gelu_tanh", gated), Narrow(2, 64, 2, 0 if gated else 1, 1), [40011], True))
         out.append((Mlp(128, 512, "silu", gated), Narrow(2, 64, 3, 2, 1), [60011], False))
-    out.append((Mlp(64, 256, "relu"), Narrow(3, 64, 16, 2, 1), [100003], False))
+    out.append((Mlp(64, 256, "relu"), Narrow(2, 64, 16, 2, 1), [100003], False))
     return out
 
 
