@@ -37,8 +37,12 @@ struct ClusterArgs {
   i64 x_stride;
   int up_stride, gate_stride, down_stride;
   int tokens;
-  int early_down;  ///< not 0: the second linear's weights, too, are asked for before the kernel before has finished
+  int early_weights;  ///< not 0: weights are asked for before the kernel before has finished; else x comes first
 };
+
+constexpr int max_of(int a, int b) {
+  return a > b ? a : b;
+}
 
 /// What a kernel is compiled for. Epilogue: the chain between the linears; kRounds: the first linear's result is
 /// rounded to the element before it. Gate and up are two pointers: their order in memory makes no other kernel.
@@ -63,9 +67,9 @@ struct ClusterShape {
   static constexpr bool kWhole_up = up.batches == 1 && up.units * kWarps == kUp_units && kWhole_hidden;
   static constexpr bool kWhole_down =
       down.batches == 1 && down.units * kWarps == kOut_units && kDim % cluster_down_columns == 0;
-  // Independent sums of one output: two where there is little else to keep the tensor cores busy.
-  static constexpr int kUp_chains = up.units * kMatrices * kGroups < 4 ? 2 : 1;
-  static constexpr int kDown_chains = down.units * kGroups < 2 ? 2 : 1;
+  // Independent sums of one output, added at the end, where there is little else to keep the tensor cores busy.
+  static constexpr int kUp_chains = max_of(1, 4 / (up.units * kMatrices * kGroups));
+  static constexpr int kDown_chains = max_of(1, 2 / (down.units * kGroups));
 
   static_assert(kDim % 8 == 0 && kHidden % 8 == 0, "dim and hidden are multiples of 8");
   static_assert(kTokens % 8 == 0 && kTokens >= 8, "columns of a tile");
@@ -88,7 +92,7 @@ INGOT_DEVICE ClusterPosition cluster_position(const void* shared) {
   p.lane = p.thread & 31;
   p.row = p.lane >> 2;
   p.quarter = p.lane & 3;
-  p.rank = int(cluster_rank());
+  p.rank = S::kBlocks > 1 ? int(cluster_rank()) : 0;
   p.first_token = i64(blockIdx.x) / S::kBlocks * S::kTokens;
   return p;
 }
@@ -267,7 +271,8 @@ INGOT_DEVICE void cluster_finish_hidden(const float (&sums)[S::kMatrices][S::kUp
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       linear[m][i] = sums[m][0][i];
-      if constexpr (S::kUp_chains > 1) linear[m][i] += sums[m][1][i];
+#pragma unroll
+      for (int chain = 1; chain < S::kUp_chains; ++chain) linear[m][i] += sums[m][chain][i];
     }
     if constexpr (S::kUp_bias) {
       const u32 bias = p.shared + S::shared.bias + 4 * (m * S::shared.up_biases + cluster_up_row(p, unit));
@@ -317,7 +322,7 @@ INGOT_DEVICE void cluster_multiply_up(ClusterUpWeights<S>& w, const ClusterArgs&
             w.operand(a, chunk, i, m, half);
 #pragma unroll
             for (int n = 0; n < S::kGroups; ++n)
-              S::Element::multiply_add(sums[i][n][m][half % S::kUp_chains], a, b[n][2 * half], b[n][2 * half + 1]);
+              S::Element::multiply_add(sums[i][n][m][(2 * chunk + half) % S::kUp_chains], a, b[n][2 * half], b[n][2 * half + 1]);
           }
         }
       }
@@ -353,17 +358,25 @@ INGOT_DEVICE void cluster_send(const float (&sums)[2][S::kDown_chains][4], const
                                int group) {
   const int owner = unit / S::shared.owned_units, slot = unit - owner * S::shared.owned_units;
   const u32 row = (p.rank * S::shared.owned_units + slot) * S::kTokens + group * 8 + 2 * p.quarter;
-  const u32 to = remote_address(p.shared + S::shared.sums + row * (4 * cluster_down_columns) + p.row * 16, owner);
-  const u32 barrier = remote_address(p.shared + S::shared.barrier, owner);
+  u32 to = p.shared + S::shared.sums + row * (4 * cluster_down_columns) + p.row * 16;
+  u32 barrier = p.shared + S::shared.barrier;
+  if constexpr (S::kBlocks > 1) {
+    to = remote_address(to, owner);
+    barrier = remote_address(barrier, owner);
+  }
 #pragma unroll
   for (int token = 0; token < 2; ++token) {
     float v[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       v[i] = sums[i / 2][0][i % 2 * 2 + token];
-      if constexpr (S::kDown_chains > 1) v[i] += sums[i / 2][1][i % 2 * 2 + token];
+#pragma unroll
+      for (int chain = 1; chain < S::kDown_chains; ++chain) v[i] += sums[i / 2][chain][i % 2 * 2 + token];
     }
-    store_remote(to + token * (4 * cluster_down_columns), v[0], v[1], v[2], v[3], barrier);
+    if constexpr (S::kBlocks > 1)
+      store_remote(to + token * (4 * cluster_down_columns), v[0], v[1], v[2], v[3], barrier);
+    else
+      store_shared(to + token * (4 * cluster_down_columns), v);
   }
 }
 
@@ -392,7 +405,7 @@ INGOT_DEVICE void cluster_multiply_down(ClusterDownWeights<S>& w, const ClusterA
             w.operand(a, chunk, i, tile, half);
 #pragma unroll
             for (int n = 0; n < S::kGroups; ++n)
-              S::Element::multiply_add(sums[i][n][tile][half % S::kDown_chains], a, b[n][2 * half],
+              S::Element::multiply_add(sums[i][n][tile][(2 * chunk + half) % S::kDown_chains], a, b[n][2 * half],
                                        b[n][2 * half + 1]);
           }
         }
@@ -474,20 +487,22 @@ struct Cluster {
     if constexpr (S::kUp_bias && S::kGated) gate_bias.load(args.epilogue.gate_bias, p, S::kHidden);
     if constexpr (S::kDown_bias) down_bias.load(args.epilogue.down_bias, p, S::kDim);
     ClusterUpWeights<S> up;
-    cluster_load_up<S>(up, args, p);
-    if (p.thread == 0) cluster_init_barrier<S>(p);
-    __syncwarp();
-    cluster_arrive_relaxed();
     ClusterDownWeights<S> down;
-    if (args.early_down) cluster_load_down<S>(down, args, p);
+    // The compiler changes the order of loads within a basic block, not across the conditions.
+    if (args.early_weights) cluster_load_up<S>(up, args, p);
+    if constexpr (S::kBlocks > 1) {
+      if (p.thread == 0) cluster_init_barrier<S>(p);
+      __syncwarp();
+      cluster_arrive_relaxed();
+    }
+    if (args.early_weights) cluster_load_down<S>(down, args, p);
     device::wait_for_previous_kernel();
     ClusterTokens<S> x;
     x.load(args, p);
+    if (!args.early_weights) cluster_load_up<S>(up, args, p);
     device::let_next_kernel_start();
-    if (!args.early_down) cluster_load_down<S>(down, args, p);
-#if !defined(VARIANT_LATE_WAIT)
-    cluster_wait();  // every block of the cluster has its barrier ready
-#endif
+    if constexpr (S::kBlocks > 1) cluster_wait();  // every block of the cluster has its barrier ready
+    if (!args.early_weights) cluster_load_down<S>(down, args, p);
     if constexpr (S::kUp_bias) up_bias.store(bias, p);
     if constexpr (S::kUp_bias && S::kGated) gate_bias.store(bias + 4 * S::shared.up_biases, p);
     if constexpr (S::kDown_bias) down_bias.store(bias + 4 * S::shared.up_biases * S::kMatrices, p);
@@ -496,11 +511,11 @@ struct Cluster {
 
     cluster_multiply_up<S>(up, args, p);
     __syncthreads();
-#if defined(VARIANT_LATE_WAIT)
-    cluster_wait();
-#endif
     cluster_multiply_down<S>(down, args, p);
-    barrier_wait(p.shared + S::shared.barrier, 0);
+    if constexpr (S::kBlocks > 1)
+      barrier_wait(p.shared + S::shared.barrier, 0);
+    else
+      __syncthreads();
     cluster_finish<S>(args, p);
   }
 };

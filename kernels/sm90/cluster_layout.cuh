@@ -17,6 +17,11 @@ struct ClusterTile {
   int tokens;  // of a cluster, a multiple of 8
   int warps;   // of a block
   int depth;   // pieces of 16 bytes of each linear's weights that a lane has in flight
+
+  // In the order in which the kernel's template and a tile's label name them.
+  static constexpr int ClusterTile::*fields[] = {&ClusterTile::blocks, &ClusterTile::tokens, &ClusterTile::warps,
+                                                 &ClusterTile::depth};
+  static constexpr char letter = 'c';  // of its label: "c8x8x8x16"
 };
 
 constexpr int threads(const ClusterTile& t) {
@@ -41,7 +46,7 @@ constexpr int ceil_quotient(int a, int b) {
 /// so many tokens ask for two where there are.
 constexpr ClusterWalk cluster_walk(const ClusterTile& t, int pieces, int block_units, int chunks) {
   const int warp_units = ceil_quotient(block_units, t.warps);
-  const int in_flight = t.depth > pieces ? t.depth / pieces : 1, most = t.tokens > 16 ? 2 : 4;
+  const int in_flight = t.depth > pieces ? t.depth / pieces : 1, most = t.tokens > 8 ? 2 : 4;
   ClusterWalk w{};
   w.units = t.tokens > 16 && pieces == 2 && in_flight > 1 && warp_units > 1 ? 2 : 1;
   w.chunks = in_flight / w.units;

@@ -256,6 +256,11 @@ INGOT_DEVICE void store_shared(u32 shared, float v) {
 INGOT_DEVICE void store_shared(u32 shared, float a, float b) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(shared), "f"(a), "f"(b) : "memory");
 }
+INGOT_DEVICE void store_shared(u32 shared, const float (&v)[4]) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "f"(v[0]), "f"(v[1]), "f"(v[2]),
+               "f"(v[3])
+               : "memory");
+}
 INGOT_DEVICE void store_shared(u32 shared, u32 a, u32 b) {
   asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(shared), "r"(a), "r"(b) : "memory");
 }

@@ -2,7 +2,7 @@
 """The whole MLP in one launch for few tokens (sm90/cluster.cuh) on one GPU: checks against float64, times.
 
 python3 whole_cluster.py CUBINS compile [small|all|time]   no GPU needed
-python3 whole_cluster.py CUBINS check                      the numeric sweep; needs NumPy and the driver only
+python3 whole_cluster.py CUBINS check [I/N]                the numeric sweep, or a part of it; needs NumPy and the driver only
 python3 whole_cluster.py CUBINS small                      sizes for compute-sanitizer
 python3 whole_cluster.py CUBINS time [SHAPE,...]           tiles beside two launches and PyTorch; needs PyTorch
 
@@ -61,11 +61,11 @@ class Cluster:
         return 32 * self.warps
 
     def label(self):
-        return f"c{self.blocks}x{self.tokens}w{self.warps}d{self.depth}"
+        return f"c{self.blocks}x{self.tokens}x{self.warps}x{self.depth}"
 
     def walk(self, pieces, units, chunks):
         """(units, chunks) of a batch of weights, batches until K is done."""
-        per_warp, flight, most = ceil_div(units, self.warps), max(1, self.depth // pieces), 2 if self.tokens > 16 else 4
+        per_warp, flight, most = ceil_div(units, self.warps), max(1, self.depth // pieces), 2 if self.tokens > 8 else 4
         both = 2 if self.tokens > 16 and pieces == 2 and flight > 1 and per_warp > 1 else 1
         rounds = ceil_div(chunks, flight // both)
         chunks = ceil_div(chunks, rounds)
@@ -96,15 +96,20 @@ INGOT_KERNEL(ingot_kernel, Kernel)
 class Args(C.Structure):
     _fields_ = [(n, C.c_void_p) for n in "x up gate down up_bias gate_bias down_bias y".split()] + \
                [(n, C.c_longlong) for n in ("y_stride", "x_stride")] + \
-               [(n, C.c_int) for n in "up_stride gate_stride down_stride tokens early_down".split()]
+               [(n, C.c_int) for n in "up_stride gate_stride down_stride tokens early_weights".split()]
 
 
 def kernel_of(driver, folder, mlp, tile):
     from driver import Kernel
-    kernel = Kernel(driver, folder, mlp, tile)
-    if tile.blocks > 8:
-        driver.check(driver.lib.cuFuncSetAttribute(kernel.function, 14, 1), "cluster size")
-    return kernel
+
+    class ClusterKernel(Kernel):
+        def _clusters(self):
+            # Weights on their way to registers take room in L1: shared memory as small as may be.
+            driver.check(driver.lib.cuFuncSetAttribute(self.function, 9, -1), "carveout")
+            if tile.blocks > 8:
+                driver.check(driver.lib.cuFuncSetAttribute(self.function, 14, 1), "cluster size")
+            return super()._clusters()
+    return ClusterKernel(driver, folder, mlp, tile)
 
 
 def prepare(kernel, x, up, gate, down, y, up_bias=0, gate_bias=0, down_bias=0, early=0):
@@ -257,11 +262,12 @@ def run_case(driver, kernel, weights, tokens, rng):
     return (True, text)
 
 
-def check(folder, small):
+def check(folder, small, part="0/1"):
     import numpy as np
     driver, rng = open_driver(), np.random.default_rng()
     count, failed, since = 0, 0, time.time()
-    for mlp, tile, tokens_list in cases(small):
+    index, parts = map(int, part.split("/"))
+    for mlp, tile, tokens_list in cases(small)[index::parts]:
         kernel = kernel_of(driver, folder, mlp, tile)
         if kernel.local_bytes:
             print(f"FAIL {mlp.label()} {tile.label()} local memory {kernel.local_bytes}")
@@ -325,17 +331,13 @@ def time_shapes(folder, names):
         calls[f"{tile1.label()}+{tile2.label()}"] = lambda i: (two[i][0](stream(), False), two[i][1](stream(), True))
         for tile in tiles:
             kernel = kernel_of(driver, folder, mlp, tile)
-            for carveout in (100, -1) if tokens == 64 else (100,):
-                driver.check(driver.lib.cuFuncSetAttribute(kernel.function, 9, carveout), "carveout")
-                for early in (0, 1):
-                    launches = []
-                    for i in range(sets):
-                        up, gate = (ups[i][hidden:], ups[i][:hidden]) if mlp.gated else (ups[i], None)
-                        launches.append(prepare(kernel, Matrix.of(xs[i]), Matrix.of(up), None if gate is None else Matrix.of(gate), Matrix.of(downs[i]),
-                                                Matrix.of(ys[i]), ptr(b1[i]), 0, ptr(b2[i]), early))
-                    for programmatic in (False, True):
-                        label = f"{tile.label()} {'early' if early else 'late '} {'programmatic' if programmatic else 'plain'}{'' if carveout == 100 else ' default carveout'}"
-                        calls[label] = lambda i, l=launches, p=programmatic: l[i](stream(), p)
+            for programmatic in (False, True):
+                launches = []
+                for i in range(sets):
+                    up, gate = (ups[i][hidden:], ups[i][:hidden]) if mlp.gated else (ups[i], None)
+                    launches.append(prepare(kernel, Matrix.of(xs[i]), Matrix.of(up), None if gate is None else Matrix.of(gate), Matrix.of(downs[i]),
+                                            Matrix.of(ys[i]), ptr(b1[i]), 0, ptr(b2[i]), programmatic))
+                calls[f"{tile.label()} {'programmatic' if programmatic else 'plain'}"] = lambda i, l=launches, p=programmatic: l[i](stream(), p)
         graphs = {}
         for label, call in calls.items():
             ys[0].fill_(float("nan"))
@@ -367,7 +369,7 @@ def main():
         return 1 if unfit else 0
     if what == "time":
         return time_shapes(folder, sys.argv[3].split(",") if len(sys.argv) > 3 else [])
-    return check(folder, what == "small")
+    return check(folder, what == "small", *sys.argv[3:4])
 
 
 if __name__ == "__main__":
