@@ -12,6 +12,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "arch/integers.h"
 #include "kernels/sm90/layout.cuh"
 
 namespace ingot::arch::sm90 {
@@ -75,9 +76,6 @@ struct LinearShape {
   bool short_tanh = true;  // bf16: the activation is a few instructions; f16 takes the C library's
 };
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 constexpr int out_columns(const GemmTile& t, bool gated) {
   return gated ? t.cols / 2 : t.cols;
 }
@@ -142,6 +140,15 @@ constexpr std::int64_t work(const GemmTile& t, const LinearShape& l, std::int64_
 }
 constexpr std::int64_t work(const FewTile& t, const LinearShape& l, std::int64_t tokens) {
   return ceil_div(ceil_div(l.out, out_rows(t, l.gated)), t.share) * ceil_div(tokens, t.tokens);
+}
+
+/// Row tiles of clusters to walk together before the next column of tiles, so that the clusters at work at a
+/// time read as few different rows of x and of W as they can: as many of the one as of the other. Measured:
+/// with the double, kernels with K from 3072 take 0.3 to 0.6 % longer back to back.
+inline int group_rows(const GemmTile& t, int clusters) {
+  const double x_rows = rows(t) * t.cluster_rows, w_rows = t.cols * t.cluster_cols;
+  const int side = static_cast<int>(std::lround(std::sqrt(clusters * w_rows / x_rows)));
+  return side < 1 ? 1 : side;
 }
 
 /// Bytes that must pass the memory: x and y once, the weights once.

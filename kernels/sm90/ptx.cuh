@@ -28,6 +28,13 @@ INGOT_DEVICE bool elect_one() {
   return chosen != 0;
 }
 
+/// threadIdx.x read anew each time: where accumulators leave no register to keep it.
+INGOT_DEVICE u32 thread_anew() {
+  u32 thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
 // --- mbarrier
 // -------------------------------------------------------------------------------------------------
 INGOT_DEVICE void barrier_init(u32 barrier, u32 arrivals) {
@@ -170,6 +177,35 @@ INGOT_DEVICE void load_interleaved_box(u32 shared, const TensorMap& map, u32 bar
         : "memory");
   }
 }
+/// Boxes of tensors of more dimensions, to this block alone. Coordinates innermost first.
+INGOT_DEVICE void load_box(u32 shared, const TensorMap& map, u32 barrier, int c0, int c1, int c2) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], "
+      "[%2];" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2)
+      : "memory");
+}
+INGOT_DEVICE void load_box(u32 shared, const TensorMap& map, u32 barrier, int c0, int c1, int c2, int c3) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+      "%6}], [%2];" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+      : "memory");
+}
+INGOT_DEVICE void load_box(u32 shared, const TensorMap& map, u32 barrier, int c0, int c1, int c2, int c3,
+                           int c4) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+      "%6, %7}], [%2];" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+      : "memory");
+}
+/// Into L2 only.
+INGOT_DEVICE void prefetch_box(const TensorMap& map, int c0, int c1, int c2) {
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(&map), "r"(c0), "r"(c1),
+               "r"(c2)
+               : "memory");
+}
 /// Box from shared memory to the tensor; what lies outside the tensor is not written. Belongs to the open
 /// bulk group.
 INGOT_DEVICE void store_box(const TensorMap& map, u32 shared, int column, int row) {
@@ -249,6 +285,9 @@ INGOT_DEVICE float load_shared(u32 shared) {
   float v;
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(shared));
   return v;
+}
+INGOT_DEVICE void load_shared(u32 shared, float& a, float& b) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "r"(shared));
 }
 INGOT_DEVICE void store_shared(u32 shared, float v) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(shared), "f"(v) : "memory");

@@ -96,6 +96,10 @@ Result<std::shared_ptr<const Module>> ModuleTable::get(const LinearSpec& linear,
   return get(jit::kernel_text(linear, tile, device_->target()));
 }
 
+Result<std::shared_ptr<const Module>> ModuleTable::get(const MlpSpec& mlp, const MlpTile& tile) {
+  return get(jit::kernel_text(mlp, tile, device_->target()));
+}
+
 Result<std::shared_ptr<const Module>> ModuleTable::get(const jit::KernelText& kernel) {
   if (auto module = find(kernel.text)) return module;
   auto cubin = store_->get(kernel);

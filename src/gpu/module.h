@@ -57,6 +57,7 @@ class ModuleTable {
   /// current. Errors: of the store and of Module::load.
   Result<std::shared_ptr<const Module>> get(const jit::KernelText& kernel);
   Result<std::shared_ptr<const Module>> get(const LinearSpec& linear, const KernelTile& tile);
+  Result<std::shared_ptr<const Module>> get(const MlpSpec& mlp, const MlpTile& tile);
 
  private:
   std::shared_ptr<const Module> find(const std::string& text);

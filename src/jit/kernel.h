@@ -12,6 +12,7 @@
 
 #include "ingot/status.h"
 #include "plan/linear.h"
+#include "plan/mlp_kernel.h"
 
 namespace ingot::jit {
 
@@ -43,6 +44,8 @@ inline constexpr const char* entry_point = "ingot_kernel";
 
 /// Pure; `linear` and `tile` fit each other. `target` is of the device: sm90 tiles need {9, 0, true}.
 KernelText kernel_text(const LinearSpec& linear, const KernelTile& tile, const Target& target);
+/// The same of a whole MLP.
+KernelText kernel_text(const MlpSpec& mlp, const MlpTile& tile, const Target& target);
 
 /// One step over a whole matrix, which the rungs of the vendor's library need between its products.
 struct PointwiseSpec {

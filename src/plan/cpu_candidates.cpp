@@ -172,6 +172,7 @@ double CpuModel::seconds(Rung rung, const Tile& tile, bool packed) const {
       time += output_sums(tile);
       break;
     case Rung::two_kernel:
+    case Rung::one_kernel:
       break;
   }
   return time;
@@ -183,7 +184,7 @@ void cpu_candidates(const Mlp& mlp, std::int64_t tokens, const CpuDescription& c
                     const PlanOptions& options, std::array<Candidate, rung_count>& candidates) {
   const CpuModel model(mlp, tokens, cpu);
   for (Candidate& candidate : candidates) {
-    if (candidate.rung == Rung::two_kernel) continue;  // nothing is compiled for a CPU
+    if (is_compiled_rung(candidate.rung)) continue;  // nothing is compiled for a CPU
     candidate.rejected = Rejection::none;
     const bool one_pass = candidate.rung == Rung::one_pass;
     candidate.tile = one_pass ? model.one_pass_tile() : model.split_tile();

@@ -7,31 +7,12 @@
 #include "arch/sm80.h"
 #include "arch/sm90.h"
 #include "plan/linear.h"
+#include "plan/sm90_shapes.h"
 #include "plan/tuning.h"
 
 namespace ingot {
 
 namespace {
-
-arch::sm90::LinearShape sm90_shape(const LinearSpec& linear) {
-  const bool simple = linear.activation == Activation::identity || linear.activation == Activation::relu;
-  return {.out = linear.out,
-          .in = linear.in,
-          .gated = linear.gated,
-          .bias = linear.bias,
-          .activated = linear.gated || linear.activation != Activation::identity,
-          .rounds = linear.numerics == Numerics::match,
-          .short_tanh = simple || linear.dtype == DType::bf16};
-}
-
-arch::sm90::Card sm90_card(const GpuDescription& gpu) {
-  using namespace arch::sm90;
-  const double each = gpu.tensor_flops_per_s / gpu.multiprocessors;
-  return {.multiprocessors = gpu.multiprocessors,
-          .speed = each / (tensor_flops_per_s / arch::sm90::multiprocessors),
-          .memory = gpu.memory_bytes_per_s / memory_bytes_per_s,
-          .launch_us = 1e6 * gpu.launch_s};
-}
 
 arch::sm80::LinearShape sm80_shape(const LinearSpec& linear) {
   return {.out = linear.out,
@@ -52,8 +33,7 @@ arch::Chip chip_of(const GpuDescription& gpu) {
 }
 
 bool has_sm90_kernels(const LinearSpec& linear, const GpuDescription& gpu) {
-  // wgmma is Hopper's alone: nothing newer runs it.
-  return gpu.major == 9 && gpu.minor == 0 && linear.dtype != DType::f32 && linear.aligned;
+  return is_sm90(gpu) && linear.dtype != DType::f32 && linear.aligned;
 }
 
 /// The best so far.

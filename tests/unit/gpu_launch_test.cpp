@@ -126,8 +126,8 @@ TEST_F(GpuLaunchTest, GatedWeightsInterleaveAndTheTailIsNarrow) {
                                 {768, 8, 2, 384},
                                 {1536, distance, 12288},
                                 {64, 8, 2, 10}}));
-  EXPECT_EQ(view(a.x).box, (std::array<std::uint32_t, 4>{64, 128}));
-  EXPECT_EQ(view(a.y_tail).box, (std::array<std::uint32_t, 4>{16, 16}));
+  EXPECT_EQ(view(a.x).box, (std::array<std::uint32_t, 5>{64, 128}));
+  EXPECT_EQ(view(a.y_tail).box, (std::array<std::uint32_t, 5>{16, 16}));
   EXPECT_EQ(view(a.y_tail).swizzle, 1);
   EXPECT_EQ(a.epilogue.up_bias, FakeGpu::memory(up_bias));
   EXPECT_EQ(a.epilogue.gate_bias, FakeGpu::memory(gate_bias));
@@ -174,7 +174,7 @@ TEST_F(GpuLaunchTest, FewTokensGatedSharingX) {
   EXPECT_EQ(l.grid[0], 32U);
   EXPECT_EQ(l.cluster, 4U);
   const auto a = l.as<FewArguments>();
-  EXPECT_EQ(view(a.x).box, (std::array<std::uint32_t, 4>{64, 32}));
+  EXPECT_EQ(view(a.x).box, (std::array<std::uint32_t, 5>{64, 32}));
   EXPECT_EQ(view(a.w), (MapView{address(FakeGpu::memory(gate)),
                                 bf16,
                                 4,

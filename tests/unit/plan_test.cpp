@@ -52,6 +52,8 @@ TEST(Traffic, CountsEachLaunchesTensors) {
   EXPECT_EQ(traffic(mlp, 10, Rung::one_pass, false).launches, 1);
   EXPECT_EQ(traffic(mlp, 10, Rung::one_pass, false).bytes, 4 * (20 + 12 + 20));
   EXPECT_EQ(traffic(mlp, 10, Rung::one_pass, false).bytes, least_bytes(mlp, 10));
+  EXPECT_EQ(traffic(mlp, 10, Rung::one_kernel, false).launches, 1);
+  EXPECT_EQ(traffic(mlp, 10, Rung::one_kernel, false).bytes, least_bytes(mlp, 10));
 
   mlp.bias = true;
   EXPECT_EQ(traffic(mlp, 10, Rung::unfused, false).bytes,
@@ -116,7 +118,7 @@ TEST(Plan, TinyWorkIsNotWorthWakingThreadsFor) {
 TEST(Plan, AForcedRungIsChosenAndTheOthersSayWhy) {
   for (std::size_t r = 0; r < rung_count; ++r) {
     const Rung rung = static_cast<Rung>(r);
-    if (rung == Rung::two_kernel) continue;
+    if (is_compiled_rung(rung)) continue;
     const auto made = plan(geglu, 77, machine(), {.numerics = {}, .rung = rung, .packed = false});
     ASSERT_TRUE(made);
     EXPECT_EQ(made->chosen.rung, rung);
@@ -175,6 +177,8 @@ TEST(Plan, ACpuHasNoCompiledKernels) {
   EXPECT_EQ(find(*made, Rung::two_kernel).forecast_us, 0);
   EXPECT_TRUE(made->kernels.empty());
   EXPECT_EQ(tile_text(*made), to_string(made->chosen.tile));
+  EXPECT_EQ(find(*made, Rung::one_kernel).rejected, Rejection::not_on_device);
+  EXPECT_EQ(find(*made, Rung::one_kernel).forecast_us, 0);
   const auto forced = plan(geglu, 77, machine(), {.numerics = {}, .rung = Rung::two_kernel});
   ASSERT_FALSE(forced);
   EXPECT_EQ(forced.error().code, ErrorCode::unsupported);
@@ -187,10 +191,11 @@ TEST(Rungs, NamesParseBackAndReasonsAreWritten) {
   }
   EXPECT_EQ(parse_rung("onepass").error().message,
             "unknown rung 'onepass', did you mean 'one_pass'? accepted: matmul_add, unfused, epilogue, "
-            "two_kernel, one_pass");
+            "two_kernel, one_pass, one_kernel");
   for (const Rejection rejection :
        {Rejection::slower, Rejection::not_asked_for, Rejection::too_few_tokens, Rejection::not_on_device,
-        Rejection::no_library_epilogue, Rejection::no_library, Rejection::within_model_error}) {
+        Rejection::no_library_epilogue, Rejection::no_library, Rejection::within_model_error,
+        Rejection::no_mlp_kernel, Rejection::measured_slower}) {
     EXPECT_FALSE(to_string(rejection).empty());
   }
   EXPECT_EQ(to_string(Tile{192, 256, 1}), "192x256");

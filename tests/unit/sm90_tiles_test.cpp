@@ -33,6 +33,15 @@ TEST(Sm90Tiles, LayoutsFillSharedMemoryWithoutOverlap) {
   }
 }
 
+TEST(Sm90Tiles, ClustersAtWorkReadAsMuchOfXAsOfW) {
+  // 66 clusters of 256 x 256: 8 x 8 of them. 132 blocks of 128 x 256: 16 x 8. 66 clusters of 256 x 384: 10
+  // x 6.6.
+  EXPECT_EQ(group_rows({2, 1, 256, 3, 2, 1, 1, true, 0}, 66), 8);
+  EXPECT_EQ(group_rows({2, 1, 256, 4, 1, 1, 1, false, 0}, 132), 16);
+  EXPECT_EQ(group_rows({2, 2, 192, 3, 1, 2, 1, false, 0}, 66), 10);
+  EXPECT_EQ(group_rows({2, 2, 160, 3, 1, 1, 1, false, 0}, 1), 1);
+}
+
 TEST(Sm90Tiles, KnownLayout) {
   // 128 x 256, three stages of 48 KB, the tile in 16 bits, two bias buffers, fifteen barriers.
   const GemmTile t{2, 1, 256, 3, 2, 1, 1, true, 0};
