@@ -488,21 +488,23 @@ struct Cluster {
     if constexpr (S::kDown_bias) down_bias.load(args.epilogue.down_bias, p, S::kDim);
     ClusterUpWeights<S> up;
     ClusterDownWeights<S> down;
-    // The compiler changes the order of loads within a basic block, not across the conditions.
-    if (args.early_weights) cluster_load_up<S>(up, args, p);
+    // The compiler changes the order of loads within a basic block, not across the conditions. Where weights come
+    // in batches the order of the first ones says little, and a kernel with both orders needs more registers.
+    const bool early = S::up.batches > 1 || S::down.batches > 1 || args.early_weights != 0;
+    if (early) cluster_load_up<S>(up, args, p);
     if constexpr (S::kBlocks > 1) {
       if (p.thread == 0) cluster_init_barrier<S>(p);
       __syncwarp();
       cluster_arrive_relaxed();
     }
-    if (args.early_weights) cluster_load_down<S>(down, args, p);
+    if (early) cluster_load_down<S>(down, args, p);
     device::wait_for_previous_kernel();
     ClusterTokens<S> x;
     x.load(args, p);
-    if (!args.early_weights) cluster_load_up<S>(up, args, p);
+    if (!early) cluster_load_up<S>(up, args, p);
     device::let_next_kernel_start();
     if constexpr (S::kBlocks > 1) cluster_wait();  // every block of the cluster has its barrier ready
-    if (!args.early_weights) cluster_load_down<S>(down, args, p);
+    if (!early) cluster_load_down<S>(down, args, p);
     if constexpr (S::kUp_bias) up_bias.store(bias, p);
     if constexpr (S::kUp_bias && S::kGated) gate_bias.store(bias + 4 * S::shared.up_biases, p);
     if constexpr (S::kDown_bias) down_bias.store(bias + 4 * S::shared.up_biases * S::kMatrices, p);

@@ -17,31 +17,11 @@ import sys
 import time
 from dataclasses import dataclass
 
+from mlp_specs import Mlp
 from portable import Memory, Numbers, activated, laid_out, open_driver
-from specs import Few, Linear, ceil_div, compile_all, flag, name_of
+from specs import Few, Linear, ceil_div, compile_all, flag
 
 ACTIVATIONS = ("relu", "gelu_erf", "gelu_tanh", "quick_gelu", "silu", "identity")
-
-
-@dataclass(frozen=True)
-class Mlp:
-    """y[tokens, dim] = f(x up^T + bias) down^T + bias; gated: f(x gate^T) * (x up^T)."""
-    dim: int
-    hidden: int
-    act: str = "relu"
-    gated: bool = False
-    up_bias: bool = True
-    down_bias: bool = True
-    element: str = "bf16"
-    match: bool = True
-
-    @property
-    def first(self):
-        return Linear(self.hidden, self.dim, self.act, self.gated, True, self.up_bias, self.element, self.match)
-
-    def label(self):
-        return (f"{self.element}_{'match' if self.match else 'fast'}_{self.act}_{self.dim}to{self.hidden}{'_gated' if self.gated else ''}"
-                f"{'_upbias' if self.up_bias else ''}{'_downbias' if self.down_bias else ''}")
 
 
 @dataclass(frozen=True)
@@ -82,9 +62,8 @@ class Cluster:
         return self.tokens * pitch + slice_chunks * self.tokens * 64 + self.blocks * owned * self.tokens * 128 + floats * 4 + 8
 
     def text(self, mlp):
-        e, linear = f"ingot::device::{mlp.element}", mlp.first
-        args = f"{e}, {linear.chain()}, {flag(linear.rounds(False))}, {mlp.dim}, {mlp.hidden}, {flag(mlp.gated)}, {flag(mlp.up_bias)}, " \
-               f"{flag(mlp.down_bias)}, {self.blocks}, {self.tokens}, {self.warps}, {self.depth}"
+        args = f"ingot::device::{mlp.element}, {mlp.chain()}, {flag(mlp.rounds)}, {mlp.dim}, {mlp.hidden}, {flag(mlp.gated)}, " \
+               f"{flag(mlp.up_bias)}, {flag(mlp.down_bias)}, {self.blocks}, {self.tokens}, {self.warps}, {self.depth}"
         return f"""#include "sm90/cluster.cuh"
 using Shape = ingot::sm90::ClusterShape<{args}>;
 using Kernel = ingot::sm90::Cluster<Shape>;
@@ -138,11 +117,11 @@ def cases(small):
             for match in (True, False):
                 for is_gated in (False, True):
                     bias = (act != "silu", act != "relu") if match else (act == "silu", act == "quick_gelu")
-                    out.append((Mlp(256, 1024, act, is_gated, *bias, element, match), Cluster(8, 8), [9, 64]))
+                    out.append((Mlp(256, 1024, act, is_gated, True, *bias, element, match), Cluster(8, 8), [9, 64]))
     for i, dim in enumerate((8, 40, 64, 96, 320, 520)):
         for j, hidden in enumerate((8, 72, 256, 1000)):
-            out.append((Mlp(dim, hidden, "quick_gelu", (i + j) % 2 == 1, i % 2 == 0, j % 2 == 0), Cluster((8, 4, 2, 8)[j], (8, 16)[i % 2]), [1, 17]))
-    for m in (Mlp(768, 3072, "quick_gelu"), Mlp(768, 3072, "gelu_tanh", True, False, False)):
+            out.append((Mlp(dim, hidden, "quick_gelu", (i + j) % 2 == 1, True, i % 2 == 0, j % 2 == 0), Cluster((8, 4, 2, 8)[j], (8, 16)[i % 2]), [1, 17]))
+    for m in (Mlp(768, 3072, "quick_gelu"), Mlp(768, 3072, "gelu_tanh", True, True, False, False)):
         out += [(m, Cluster(8, 8), [77, 128]), (m, Cluster(8, 16), [77, 128])]
     out.append((Mlp(768, 3072, "quick_gelu"), Cluster(8, 32), [77]))
     return out
@@ -155,19 +134,23 @@ TIMED = {
                      (Few(1, 1, 128, 4), Few(1, 1, 32, 16))),
     "clip_l_77": (77, Mlp(768, 3072, "quick_gelu"), [Cluster(8, 8), Cluster(8, 16), Cluster(8, 24), Cluster(8, 32), Cluster(4, 8), Cluster(16, 16)],
                   (Few(1, 1, 40, 12), Few(1, 1, 40, 12, 1, 4))),
-    "blog_geglu_128": (128, Mlp(768, 3072, "gelu_tanh", True, False, False), [Cluster(8, 8), Cluster(8, 16), Cluster(4, 8), Cluster(16, 24)],
+    "blog_geglu_128": (128, Mlp(768, 3072, "gelu_tanh", True, True, False, False), [Cluster(8, 8), Cluster(8, 16), Cluster(4, 8), Cluster(16, 24)],
                        (Few(1, 1, 128, 8), Few(1, 1, 64, 12, 1, 4))),
 }
 
 
-def second(mlp):
+def first_linear(mlp):
+    return Linear(mlp.hidden, mlp.dim, mlp.act, mlp.gated, True, mlp.up_bias, mlp.element, mlp.match)
+
+
+def second_linear(mlp):
     return Linear(mlp.dim, mlp.hidden, "identity", False, True, mlp.down_bias, mlp.element, mlp.match)
 
 
 def pairs(what):
     if what == "time":
         return [(mlp, tile) for _, mlp, tiles, _ in TIMED.values() for tile in tiles] + \
-               [p for _, mlp, _, (a, b) in TIMED.values() for p in ((mlp.first, a), (second(mlp), b))]
+               [p for _, mlp, _, (a, b) in TIMED.values() for p in ((first_linear(mlp), a), (second_linear(mlp), b))]
     return [(mlp, tile) for mlp, tile, _ in cases(what == "small")]
 
 
@@ -322,7 +305,7 @@ def time_shapes(folder, names):
         off = lambda y: float((y.double() - exact).norm() / exact.norm())
         print(f"{name}: eager's error {off(eager(0)):.2e}")
         calls = {"eager": lambda i: eager(i)}
-        first, last = Kernel(driver, folder, mlp.first, tile1), Kernel(driver, folder, second(mlp), tile2)
+        first, last = Kernel(driver, folder, first_linear(mlp), tile1), Kernel(driver, folder, second_linear(mlp), tile2)
         two = []
         for i in range(sets):
             a = first.prepare(Matrix.of(xs[i]), Matrix.of(ups[i][:hidden]), Matrix.of(h), ptr(b1[i]), Matrix.of(ups[i][hidden:]) if mlp.gated else None,
