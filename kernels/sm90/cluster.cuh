@@ -2,21 +2,22 @@
 //
 // A whole MLP in one launch, y = W_down f(x W_up^T + bias)^T + bias, for few tokens on a small model, where
 // reading the weights and waiting are the work. A cluster of blocks owns a few tokens, each of its blocks a
-// slice of hidden. Weights are the rows of mma.sync and tokens its columns, so that a tile is as narrow as the
-// tokens are few. A lane loads weights straight from memory to registers, as many as it can hold before the
-// kernel before has finished.
+// slice of hidden. Weights are the rows of mma.sync and tokens its columns, so that a tile is as narrow as
+// the tokens are few. A lane loads weights straight from memory to registers, as many as it can hold before
+// the kernel before has finished.
 //
 // Order of K. The four lanes of a row each load 16 bytes, eight elements, of a chunk of 32. The instruction
-// wants lane q's elements at 2q, 2q + 1, 2q + 8 and 2q + 9 of 16; which elements of K those are is free as long
-// as both operands agree. So the first instruction takes the first four of every lane's eight, the second the
-// rest, and x is read from shared memory in the same pieces of 16 bytes.
+// wants lane q's elements at 2q, 2q + 1, 2q + 8 and 2q + 9 of 16; which elements of K those are is free as
+// long as both operands agree. So the first instruction takes the first four of every lane's eight, the
+// second the rest, and x is read from shared memory in the same pieces of 16 bytes.
 //
 // Order of hidden. After movmatrix a unit's activated values are the second linear's operand: a lane needs
-// elements 8q .. 8q + 7 of a chunk of its token, and gets two neighbouring rows of each 8 x 8 matrix. Matrix j
-// of a chunk therefore holds hidden 8i + 2j and 8i + 2j + 1 in rows 2i and 2i + 1.
+// elements 8q .. 8q + 7 of a chunk of its token, and gets two neighbouring rows of each 8 x 8 matrix. Matrix
+// j of a chunk therefore holds hidden 8i + 2j and 8i + 2j + 1 in rows 2i and 2i + 1.
 //
-// Each block multiplies its slice of hidden by all output columns; f32 sums go through distributed shared memory
-// to the block that owns the columns and are added there in the order of the blocks: the same bits every time.
+// Each block multiplies its slice of hidden by all output columns; f32 sums go through distributed shared
+// memory to the block that owns the columns and are added there in the order of the blocks: the same bits
+// every time.
 #pragma once
 #include "epilogue.cuh"
 #include "mlp_args.cuh"
@@ -29,32 +30,35 @@ namespace sm90 {
 
 /// Pointers and row strides are multiples of 16 bytes; strides count elements.
 struct ClusterArgs {
-  const void* x;     ///< [tokens, kDim], rows x_stride apart
-  const void* up;    ///< [kHidden, kDim]
-  const void* gate;  ///< [kHidden, kDim]; unread unless gated
-  const void* down;  ///< [kDim, kHidden]
+  const void* x;             ///< [tokens, kDim], rows x_stride apart
+  const void* up;            ///< [kHidden, kDim]
+  const void* gate;          ///< [kHidden, kDim]; unread unless gated
+  const void* down;          ///< [kDim, kHidden]
   MlpEpilogueArgs epilogue;  ///< y is 16-byte aligned, too
   i64 x_stride;
   int up_stride, gate_stride, down_stride;
   int tokens;
-  int early_weights;  ///< not 0: weights are asked for before the kernel before has finished; else x comes first
+  int early_weights;  ///< not 0: weights are asked for before the kernel before has finished; else x comes
+                      ///< first
 };
 
 constexpr int max_of(int a, int b) {
   return a > b ? a : b;
 }
 
-/// What a kernel is compiled for. Epilogue: the chain between the linears; kRounds: the first linear's result is
-/// rounded to the element before it. Gate and up are two pointers: their order in memory makes no other kernel.
-template <class Element_, class Epilogue_, bool kRounds_, int kDim_, int kHidden_, bool kGated_, bool kUp_bias_,
-          bool kDown_bias_, int kBlocks_, int kTokens_, int kWarps_, int kDepth_>
+/// What a kernel is compiled for. Epilogue: the chain between the linears; kRounds: the first linear's result
+/// is rounded to the element before it. Gate and up are two pointers: their order in memory makes no other
+/// kernel.
+template <class Element_, class Epilogue_, bool kRounds_, int kDim_, int kHidden_, bool kGated_,
+          bool kUp_bias_, bool kDown_bias_, int kBlocks_, int kTokens_, int kWarps_, int kDepth_>
 struct ClusterShape {
   using Element = Element_;
   using Epilogue = Epilogue_;
   static constexpr ClusterTile tile{kBlocks_, kTokens_, kWarps_, kDepth_};
   static constexpr ClusterLayout shared = layout(tile, kDim_, kHidden_, kGated_);
   static constexpr bool kRounds = kRounds_, kGated = kGated_, kUp_bias = kUp_bias_, kDown_bias = kDown_bias_;
-  static constexpr int kDim = kDim_, kHidden = kHidden_, kBlocks = kBlocks_, kTokens = kTokens_, kWarps = kWarps_;
+  static constexpr int kDim = kDim_, kHidden = kHidden_, kBlocks = kBlocks_, kTokens = kTokens_,
+                       kWarps = kWarps_;
   static constexpr int kThreads = sm90::threads(tile), kGroups = kTokens / 8;
   static constexpr int kMatrices = kGated ? 2 : 1;  // of the first linear: up and the gate
 
@@ -67,7 +71,8 @@ struct ClusterShape {
   static constexpr bool kWhole_up = up.batches == 1 && up.units * kWarps == kUp_units && kWhole_hidden;
   static constexpr bool kWhole_down =
       down.batches == 1 && down.units * kWarps == kOut_units && kDim % cluster_down_columns == 0;
-  // Independent sums of one output, added at the end, where there is little else to keep the tensor cores busy.
+  // Independent sums of one output, added at the end, where there is little else to keep the tensor cores
+  // busy.
   static constexpr int kUp_chains = max_of(1, 4 / (up.units * kMatrices * kGroups));
   static constexpr int kDown_chains = max_of(1, 2 / (down.units * kGroups));
 
@@ -107,8 +112,8 @@ INGOT_DEVICE void cluster_init_barrier(const ClusterPosition& p) {
   barrier_expect(p.shared + S::shared.barrier, owned * S::kBlocks * S::kTokens * cluster_down_columns * 4);
 }
 
-/// Biases, which wait for no other kernel: of this block's slice of hidden, or of its columns. Loaded early and
-/// stored, in f32, when something else has to be waited for.
+/// Biases, which wait for no other kernel: of this block's slice of hidden, or of its columns. Loaded early
+/// and stored, in f32, when something else has to be waited for.
 template <class S, int kFloats>
 struct ClusterBiases {
   static constexpr int kCount = (kFloats + S::kThreads - 1) / S::kThreads;
@@ -120,7 +125,8 @@ struct ClusterBiases {
     for (int i = 0; i < kCount; ++i) {
       const int at = p.thread + i * S::kThreads, element = p.rank * kFloats + at;
       bits[i] = 0;
-      if (at < kFloats && element < count) bits[i] = device::load_constant(static_cast<const u16*>(bias) + element);
+      if (at < kFloats && element < count)
+        bits[i] = device::load_constant(static_cast<const u16*>(bias) + element);
     }
   }
   INGOT_DEVICE void store(u32 shared, const ClusterPosition& p) const {
@@ -132,8 +138,8 @@ struct ClusterBiases {
   }
 };
 
-/// A batch of weights of a lane: pieces of 16 bytes. Rows: of a unit, as the instruction's operand wants them,
-/// r and r + 8 of its first 16 rows, then of the next 16.
+/// A batch of weights of a lane: pieces of 16 bytes. Rows: of a unit, as the instruction's operand wants
+/// them, r and r + 8 of its first 16 rows, then of the next 16.
 template <int kUnits, int kChunks, int kRows>
 struct ClusterWeights {
   static constexpr int units = kUnits, chunks = kChunks, rows = kRows;
@@ -176,7 +182,8 @@ INGOT_DEVICE int cluster_down_unit(const ClusterPosition& p, int batch, int i) {
 
 template <class S>
 INGOT_DEVICE ClusterRows<S::up.units, 2 * S::kMatrices> cluster_up_rows_of(const ClusterArgs& args,
-                                                                          const ClusterPosition& p, int batch) {
+                                                                           const ClusterPosition& p,
+                                                                           int batch) {
   ClusterRows<S::up.units, 2 * S::kMatrices> rows;
   rows.k = batch % S::up.rounds * S::up.chunks * cluster_chunk + p.quarter * 8;
 #pragma unroll
@@ -195,10 +202,11 @@ INGOT_DEVICE ClusterRows<S::up.units, 2 * S::kMatrices> cluster_up_rows_of(const
 }
 /// Four neighbouring columns for a lane: two rows of each of the unit's two tiles of 16.
 template <class S>
-INGOT_DEVICE ClusterRows<S::down.units, 4> cluster_down_rows_of(const ClusterArgs& args, const ClusterPosition& p,
-                                                               int batch) {
+INGOT_DEVICE ClusterRows<S::down.units, 4> cluster_down_rows_of(const ClusterArgs& args,
+                                                                const ClusterPosition& p, int batch) {
   ClusterRows<S::down.units, 4> rows;
-  rows.k = p.rank * S::shared.up_biases + batch % S::down.rounds * S::down.chunks * cluster_chunk + p.quarter * 8;
+  rows.k =
+      p.rank * S::shared.up_biases + batch % S::down.rounds * S::down.chunks * cluster_chunk + p.quarter * 8;
 #pragma unroll
   for (int i = 0; i < S::down.units; ++i) {
     const int column = cluster_down_unit<S>(p, batch, i) * cluster_down_columns + p.row * 4;
@@ -224,10 +232,12 @@ template <class S>
 INGOT_DEVICE void cluster_load_up(ClusterUpWeights<S>& w, const ClusterArgs& args, const ClusterPosition& p) {
   const auto rows = cluster_up_rows_of<S>(args, p, 0);
 #pragma unroll
-  for (int chunk = 0; chunk < S::up.chunks; ++chunk) cluster_load_chunk<S::kWhole_dim, S::kDim>(w, rows, chunk);
+  for (int chunk = 0; chunk < S::up.chunks; ++chunk)
+    cluster_load_chunk<S::kWhole_dim, S::kDim>(w, rows, chunk);
 }
 template <class S>
-INGOT_DEVICE void cluster_load_down(ClusterDownWeights<S>& w, const ClusterArgs& args, const ClusterPosition& p) {
+INGOT_DEVICE void cluster_load_down(ClusterDownWeights<S>& w, const ClusterArgs& args,
+                                    const ClusterPosition& p) {
   const auto rows = cluster_down_rows_of<S>(args, p, 0);
 #pragma unroll
   for (int chunk = 0; chunk < S::down.chunks; ++chunk)
@@ -238,7 +248,8 @@ INGOT_DEVICE void cluster_load_down(ClusterDownWeights<S>& w, const ClusterArgs&
 /// asynchronous copies is no barrier to the compiler, which then moves loads of weights behind it.
 template <class S>
 struct ClusterTokens {
-  static constexpr int kPieces = S::up.rounds * S::up.chunks * 4, kItems = S::kTokens * kPieces;  // of 16 bytes
+  static constexpr int kPieces = S::up.rounds * S::up.chunks * 4,
+                       kItems = S::kTokens * kPieces;  // of 16 bytes
   static constexpr int kCount = (kItems + S::kThreads - 1) / S::kThreads;
   u32 piece[kCount][4];
 
@@ -247,7 +258,8 @@ struct ClusterTokens {
     for (int i = 0; i < kCount; ++i) {
       const int item = p.thread + i * S::kThreads, token = item / kPieces, k = (item - token * kPieces) * 8;
       const bool exists = item < kItems && p.first_token + token < args.tokens && k < S::kDim;
-      load_streamed(piece[i], static_cast<const u16*>(args.x) + (p.first_token + token) * args.x_stride + k, exists);
+      load_streamed(piece[i], static_cast<const u16*>(args.x) + (p.first_token + token) * args.x_stride + k,
+                    exists);
     }
   }
   INGOT_DEVICE void store(const ClusterPosition& p) const {
@@ -259,11 +271,11 @@ struct ClusterTokens {
   }
 };
 
-/// A warp: a unit's sums of 16 hidden values and eight tokens (two of each in a lane, and of the gate), finished
-/// and stored as the second linear's operand.
+/// A warp: a unit's sums of 16 hidden values and eight tokens (two of each in a lane, and of the gate),
+/// finished and stored as the second linear's operand.
 template <class S>
-INGOT_DEVICE void cluster_finish_hidden(const float (&sums)[S::kMatrices][S::kUp_chains][4], const ClusterPosition& p,
-                                        int unit, int group) {
+INGOT_DEVICE void cluster_finish_hidden(const float (&sums)[S::kMatrices][S::kUp_chains][4],
+                                        const ClusterPosition& p, int unit, int group) {
   using Element = typename S::Element;
   float linear[S::kMatrices][4];  // two tokens of a hidden value, two of the other
 #pragma unroll
@@ -292,14 +304,16 @@ INGOT_DEVICE void cluster_finish_hidden(const float (&sums)[S::kMatrices][S::kUp
   }
   // The steps between the linears ask neither for a place nor for arguments.
   S::Epilogue::apply(EpilogueArgs{}, device::Place{}, values);
-  const u32 to = p.shared + S::shared.hidden + ((unit / 2 * S::kGroups + group) * 32 + p.lane) * 16 + unit % 2 * 8;
+  const u32 to =
+      p.shared + S::shared.hidden + ((unit / 2 * S::kGroups + group) * 32 + p.lane) * 16 + unit % 2 * 8;
   store_shared(to, transpose_matrix(Element::pair_bits(values.up[0], values.up[1])),
                transpose_matrix(Element::pair_bits(values.up[2], values.up[3])));
 }
 
 /// A warp: its units of the first linear, the first batch of whose weights is in w.
 template <class S>
-INGOT_DEVICE void cluster_multiply_up(ClusterUpWeights<S>& w, const ClusterArgs& args, const ClusterPosition& p) {
+INGOT_DEVICE void cluster_multiply_up(ClusterUpWeights<S>& w, const ClusterArgs& args,
+                                      const ClusterPosition& p) {
   float sums[S::up.units][S::kGroups][S::kMatrices][S::kUp_chains][4] = {};
   const u32 x = p.shared + S::shared.x + p.row * S::shared.x_pitch + p.quarter * 16;
 #pragma unroll 1
@@ -322,7 +336,8 @@ INGOT_DEVICE void cluster_multiply_up(ClusterUpWeights<S>& w, const ClusterArgs&
             w.operand(a, chunk, i, m, half);
 #pragma unroll
             for (int n = 0; n < S::kGroups; ++n)
-              S::Element::multiply_add(sums[i][n][m][(2 * chunk + half) % S::kUp_chains], a, b[n][2 * half], b[n][2 * half + 1]);
+              S::Element::multiply_add(sums[i][n][m][(2 * chunk + half) % S::kUp_chains], a, b[n][2 * half],
+                                       b[n][2 * half + 1]);
           }
         }
       }
@@ -351,8 +366,8 @@ INGOT_DEVICE void cluster_multiply_up(ClusterUpWeights<S>& w, const ClusterArgs&
   }
 }
 
-/// A warp: sums of a unit's 32 columns and eight tokens, to the block that owns the columns. A lane holds four
-/// neighbouring columns of two tokens.
+/// A warp: sums of a unit's 32 columns and eight tokens, to the block that owns the columns. A lane holds
+/// four neighbouring columns of two tokens.
 template <class S>
 INGOT_DEVICE void cluster_send(const float (&sums)[2][S::kDown_chains][4], const ClusterPosition& p, int unit,
                                int group) {
@@ -382,7 +397,8 @@ INGOT_DEVICE void cluster_send(const float (&sums)[2][S::kDown_chains][4], const
 
 /// A warp: its units of the second linear over the block's slice of hidden.
 template <class S>
-INGOT_DEVICE void cluster_multiply_down(ClusterDownWeights<S>& w, const ClusterArgs& args, const ClusterPosition& p) {
+INGOT_DEVICE void cluster_multiply_down(ClusterDownWeights<S>& w, const ClusterArgs& args,
+                                        const ClusterPosition& p) {
   float sums[S::down.units][S::kGroups][2][S::kDown_chains][4] = {};
   const u32 hidden = p.shared + S::shared.hidden + p.lane * 16;
 #pragma unroll 1
@@ -405,8 +421,8 @@ INGOT_DEVICE void cluster_multiply_down(ClusterDownWeights<S>& w, const ClusterA
             w.operand(a, chunk, i, tile, half);
 #pragma unroll
             for (int n = 0; n < S::kGroups; ++n)
-              S::Element::multiply_add(sums[i][n][tile][(2 * chunk + half) % S::kDown_chains], a, b[n][2 * half],
-                                       b[n][2 * half + 1]);
+              S::Element::multiply_add(sums[i][n][tile][(2 * chunk + half) % S::kDown_chains], a,
+                                       b[n][2 * half], b[n][2 * half + 1]);
           }
         }
       }
@@ -488,8 +504,9 @@ struct Cluster {
     if constexpr (S::kDown_bias) down_bias.load(args.epilogue.down_bias, p, S::kDim);
     ClusterUpWeights<S> up;
     ClusterDownWeights<S> down;
-    // The compiler changes the order of loads within a basic block, not across the conditions. Where weights come
-    // in batches the order of the first ones says little, and a kernel with both orders needs more registers.
+    // The compiler changes the order of loads within a basic block, not across the conditions. Where weights
+    // come in batches the order of the first ones says little, and a kernel with both orders needs more
+    // registers.
     const bool early = S::up.batches > 1 || S::down.batches > 1 || args.early_weights != 0;
     if (early) cluster_load_up<S>(up, args, p);
     if constexpr (S::kBlocks > 1) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The shape of a tile of cluster.cuh, how its warps walk over the weights, and its shared memory, as plain
-// constants: the kernel uses them, and the host's planner includes this file to size a launch. No device code.
+// constants: the kernel uses them, and the host's planner includes this file to size a launch. No device
+// code.
 #pragma once
 
 namespace ingot {
@@ -19,8 +20,8 @@ struct ClusterTile {
   int depth;   // pieces of 16 bytes of each linear's weights that a lane has in flight
 
   // In the order in which the kernel's template and a tile's label name them.
-  static constexpr int ClusterTile::*fields[] = {&ClusterTile::blocks, &ClusterTile::tokens, &ClusterTile::warps,
-                                                 &ClusterTile::depth};
+  static constexpr int ClusterTile::*fields[] = {&ClusterTile::blocks, &ClusterTile::tokens,
+                                                 &ClusterTile::warps, &ClusterTile::depth};
   static constexpr char letter = 'c';  // of its label: "c8x8x8x16"
 };
 
@@ -42,8 +43,8 @@ struct ClusterWalk {
 constexpr int ceil_quotient(int a, int b) {
   return (a + b - 1) / b;
 }
-/// pieces: of a lane for one unit and chunk. Tokens are read from shared memory once for all units of a batch,
-/// so many tokens ask for two where there are.
+/// pieces: of a lane for one unit and chunk. Tokens are read from shared memory once for all units of a
+/// batch, so many tokens ask for two where there are.
 constexpr ClusterWalk cluster_walk(const ClusterTile& t, int pieces, int block_units, int chunks) {
   const int warp_units = ceil_quotient(block_units, t.warps);
   const int in_flight = t.depth > pieces ? t.depth / pieces : 1, most = t.tokens > 8 ? 2 : 4;
@@ -61,10 +62,10 @@ constexpr ClusterWalk cluster_walk(const ClusterTile& t, int pieces, int block_u
 }
 
 struct ClusterLayout {
-  int slice_chunks;           // of hidden in a block, in chunks of K of the second linear
-  int owned_units;            // of outputs that a block finishes
-  ClusterWalk up, down;       // of the first linear and of the second
-  int x_pitch;                // bytes of a token's row: 64 modulo 128, so that no two rows' pieces meet in a bank
+  int slice_chunks;      // of hidden in a block, in chunks of K of the second linear
+  int owned_units;       // of outputs that a block finishes
+  ClusterWalk up, down;  // of the first linear and of the second
+  int x_pitch;           // bytes of a token's row: 64 modulo 128, so that no two rows' pieces meet in a bank
   int x, hidden, sums, bias;  // byte offsets in dynamic shared memory
   int up_biases, biases;      // floats: of up (as many of the gate follow), in all
   int barrier, total;

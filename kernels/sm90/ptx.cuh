@@ -315,11 +315,12 @@ INGOT_DEVICE u32 transpose_matrix(u32 pair) {
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(pair));
   return r;
 }
-/// 16 bytes that a block reads once; zeros when they do not exist. Not `.nc`, though nothing writes them: such
-/// loads the compiler moves down to their use, across barriers and the wait for the kernel before.
+/// 16 bytes that a block reads once; zeros when they do not exist. Not `.nc`, though nothing writes them:
+/// such loads the compiler moves down to their use, across barriers and the wait for the kernel before.
 INGOT_DEVICE void load_streamed(u32 (&v)[4], const void* at, bool exists) {
   asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.u32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, 0;\n"
+      "{\n.reg .pred p;\nsetp.ne.u32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, "
+      "0;\n"
       "@p ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
       : "=&r"(v[0]), "=&r"(v[1]), "=&r"(v[2]), "=&r"(v[3])
       : "l"(at), "r"(u32(exists))

@@ -70,7 +70,8 @@ Result<void> Module::set_up(const jit::Cubin& cubin) {
   if (const CuResult r = driver.cuFuncSetAttribute(function_, most_dynamic_shared, shape_.shared_bytes);
       r != 0)
     return failed(r, "cuFuncSetAttribute");
-  if (const CuResult r = driver.cuFuncSetAttribute(function_, preferred_shared_percent, shape_.shared_percent);
+  if (const CuResult r =
+          driver.cuFuncSetAttribute(function_, preferred_shared_percent, shape_.shared_percent);
       r != 0)
     return failed(r, "cuFuncSetAttribute");
   resident_clusters_ = device_->description().gpu.multiprocessors;
@@ -107,8 +108,8 @@ Result<std::shared_ptr<const Module>> ModuleTable::get(const jit::KernelText& ke
   const CurrentContext current(*device_);
   if (auto ok = current.ready(); !ok) return ok.error();
   auto module =
-      Module::load(device_, **cubin, {kernel.name, kernel.threads, kernel.shared_bytes, kernel.cluster,
-                                        kernel.shared_percent});
+      Module::load(device_, **cubin,
+                   {kernel.name, kernel.threads, kernel.shared_bytes, kernel.cluster, kernel.shared_percent});
   if (!module) return module.error();
   const std::lock_guard lock(mutex_);
   // Another thread may have been faster; its module stays, this one goes.

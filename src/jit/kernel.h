@@ -29,8 +29,8 @@ Result<Target> parse_target(std::string_view text);
 /// What the kernels of a device are compiled for: chip-specific where Ingot has kernels for that chip.
 Target target_of(const GpuDescription& gpu);
 
-// Percent of a multiprocessor's memory that a kernel wants shared, the rest being cache: all that there is, or as
-// the driver sees fit.
+// Percent of a multiprocessor's memory that a kernel wants shared, the rest being cache: all that there is,
+// or as the driver sees fit.
 inline constexpr int all_shared = 100, shared_by_driver = -1;
 
 /// A few lines that include one of the kernels' files and instantiate it with named constants, and how it is

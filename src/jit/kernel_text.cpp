@@ -143,10 +143,14 @@ Parts parts(const MlpSpec& m, const sm90::NarrowTile& t) {
 
 /// Gate and up are two pointers here. Weights on their way to registers take room in the cache.
 Parts parts(const MlpSpec& m, const sm90::ClusterTile& t) {
-  return {"sm90/cluster.cuh", "sm90",
-          "ClusterShape",     "Cluster",
-          mlp_arguments(m, t, false), threads(t),
-          shared_bytes(m, t), blocks_in_cluster(t),
+  return {"sm90/cluster.cuh",
+          "sm90",
+          "ClusterShape",
+          "Cluster",
+          mlp_arguments(m, t, false),
+          threads(t),
+          shared_bytes(m, t),
+          blocks_in_cluster(t),
           shared_by_driver};
 }
 

@@ -17,8 +17,8 @@ using sm90::ClusterTile;
 using test::FakeGpu;
 
 constexpr ClusterTile few{8, 8, 8, 16};
-constexpr MlpShape seed{.dim = 256, .hidden = 1024, .up_bias = true, .down_bias = true, .activated = true,
-                        .rounds = true};
+constexpr MlpShape seed{
+    .dim = 256, .hidden = 1024, .up_bias = true, .down_bias = true, .activated = true, .rounds = true};
 constexpr MlpShape geglu{.dim = 768, .hidden = 3072, .gated = true, .activated = true, .rounds = true};
 
 TEST(ClusterTile, SmallModelIsInFlightAtOnce) {
@@ -31,7 +31,8 @@ TEST(ClusterTile, SmallModelIsInFlightAtOnce) {
   EXPECT_EQ(l.up.batches, 1);
   EXPECT_EQ(l.down.chunks, 4);
   EXPECT_EQ(l.down.batches, 1);
-  // x: 8 rows of 512 bytes, 64 apart; hidden 128 x 8 x 2; sums of 8 blocks, 8 x 32 x 4; 128 + 32 biases; a barrier.
+  // x: 8 rows of 512 bytes, 64 apart; hidden 128 x 8 x 2; sums of 8 blocks, 8 x 32 x 4; 128 + 32 biases; a
+  // barrier.
   EXPECT_EQ(l.x_pitch, 576);
   EXPECT_EQ(l.total, 8 * 576 + 2048 + 8 * 1024 + 160 * 4 + 8);
   EXPECT_EQ(shared_bytes(few, seed), l.total);
@@ -54,7 +55,8 @@ TEST(ClusterTile, LongerRowsComeInRounds) {
 TEST(ClusterTile, SlicesCoverHiddenAndRowsNeverMeetInABank) {
   for (int dim = 8; dim <= 800; dim += 56) {
     for (int hidden = 8; hidden <= 3200; hidden += 152) {
-      for (const ClusterTile& t : {few, ClusterTile{1, 16, 4, 4}, ClusterTile{3, 24, 8, 8}, ClusterTile{7, 72, 16, 32}}) {
+      for (const ClusterTile& t :
+           {few, ClusterTile{1, 16, 4, 4}, ClusterTile{3, 24, 8, 8}, ClusterTile{7, 72, 16, 32}}) {
         for (const bool gated : {false, true}) {
           const auto l = layout(t, dim, hidden, gated);
           EXPECT_GE(l.slice_chunks * 32 * t.blocks, hidden);
@@ -143,7 +145,8 @@ TEST_F(ClusterLaunchTest, AddressesAndStridesAsTheyAre) {
   const auto kernel = prepare(small_mlp(), tile, 264);
   ASSERT_TRUE(kernel);
   const auto stream = reinterpret_cast<gpu::CuStream>(0x1230);
-  ASSERT_TRUE((*kernel)->launch({FakeGpu::memory(x), std::int64_t{1} << 32}, {FakeGpu::memory(y), 272}, nullptr, 77, stream));
+  ASSERT_TRUE((*kernel)->launch({FakeGpu::memory(x), std::int64_t{1} << 32}, {FakeGpu::memory(y), 272},
+                                nullptr, 77, stream));
   ASSERT_EQ(fake.launches(), 1);
   const test::Launch& l = fake.launch(0);
   EXPECT_EQ(l.grid, (std::array<std::uint32_t, 3>{20, 1, 1}));  // 77 tokens in 5 clusters of 4
