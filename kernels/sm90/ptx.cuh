@@ -307,6 +307,37 @@ INGOT_DEVICE void store_shared(u32 shared, float v) {
 INGOT_DEVICE void store_shared(u32 shared, float a, float b) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(shared), "f"(a), "f"(b) : "memory");
 }
+INGOT_DEVICE void store_shared(u32 shared, const float (&v)[4]) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "f"(v[0]), "f"(v[1]), "f"(v[2]),
+               "f"(v[3])
+               : "memory");
+}
+INGOT_DEVICE void store_shared(u32 shared, u32 a, u32 b) {
+  asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(shared), "r"(a), "r"(b) : "memory");
+}
+INGOT_DEVICE void load_shared(u32 shared, float (&v)[2]) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(shared));
+}
+
+// --- registers of a warp
+// ---------------------------------------------------------------------------------------------
+/// An 8 x 8 matrix of 16-bit numbers, two neighbours of a row to a lane, transposed.
+INGOT_DEVICE u32 transpose_matrix(u32 pair) {
+  u32 r;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(pair));
+  return r;
+}
+/// 16 bytes that a block reads once; zeros when they do not exist. Not `.nc`, though nothing writes them:
+/// such loads the compiler moves down to their use, across barriers and the wait for the kernel before.
+INGOT_DEVICE void load_streamed(u32 (&v)[4], const void* at, bool exists) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.u32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, "
+      "0;\n"
+      "@p ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
+      : "=&r"(v[0]), "=&r"(v[1]), "=&r"(v[2]), "=&r"(v[3])
+      : "l"(at), "r"(u32(exists))
+      : "memory");
+}
 
 }  // namespace sm90
 }  // namespace ingot

@@ -20,8 +20,11 @@ struct NarrowArguments {
   std::int32_t tokens, early_weights;
 };
 struct ClusterArguments {
+  const void *x, *up, *gate, *down;
   MlpEpilogueArgs epilogue;
-  std::int64_t tokens;
+  std::int64_t x_stride;
+  std::int32_t up_stride, gate_stride, down_stride;
+  std::int32_t tokens, early_weights;
 };
 
 /// What a kernel is prepared from. The module is the kernel's, compiled for `mlp` and the tile.
@@ -58,7 +61,7 @@ class PreparedMlpKernel {
                               CuStream stream) const = 0;
 };
 
-/// Error device: the driver takes no map of these weights.
+/// Errors device: the driver takes no map of these weights; unsupported: rows of theirs are too far apart.
 using PreparedKernel = Result<std::unique_ptr<const PreparedMlpKernel>>;
 PreparedKernel prepare_kernel(MlpKernelParts parts, const sm90::NarrowTile& tile);
 PreparedKernel prepare_kernel(MlpKernelParts parts, const sm90::ClusterTile& tile);

@@ -17,6 +17,7 @@ namespace ingot::gpu {
 struct KernelShape {
   std::string name;  ///< for messages
   int threads = 0, shared_bytes = 0, cluster = 1;
+  int shared_percent = jit::all_shared;
 };
 
 /// A kernel in a device's context.

@@ -29,6 +29,10 @@ Result<Target> parse_target(std::string_view text);
 /// What the kernels of a device are compiled for: chip-specific where Ingot has kernels for that chip.
 Target target_of(const GpuDescription& gpu);
 
+// Percent of a multiprocessor's memory that a kernel wants shared, the rest being cache: all that there is,
+// or as the driver sees fit.
+inline constexpr int all_shared = 100, shared_by_driver = -1;
+
 /// A few lines that include one of the kernels' files and instantiate it with named constants, and how it is
 /// launched.
 struct KernelText {
@@ -38,6 +42,7 @@ struct KernelText {
   int threads = 0;       ///< of a block
   int shared_bytes = 0;  ///< dynamic, of a block
   int cluster = 1;       ///< blocks
+  int shared_percent = all_shared;
 };
 /// Every kernel's function has this name in its module.
 inline constexpr const char* entry_point = "ingot_kernel";

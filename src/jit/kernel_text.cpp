@@ -61,6 +61,7 @@ struct Parts {
   const char* kernel;
   std::string arguments;
   int threads, shared_bytes, cluster;
+  int shared_percent = all_shared;
 };
 
 Parts parts(const LinearSpec& l, const sm90::GemmTile& t) {
@@ -140,10 +141,17 @@ Parts parts(const MlpSpec& m, const sm90::NarrowTile& t) {
           mlp_arguments(m, t, true), threads(t), shared_bytes(m, t), blocks_in_cluster(t)};
 }
 
-/// Gate and up are two pointers here.
+/// Gate and up are two pointers here. Weights on their way to registers take room in the cache.
 Parts parts(const MlpSpec& m, const sm90::ClusterTile& t) {
-  return {"sm90/cluster.cuh",         "sm90",     "ClusterShape",     "Cluster",
-          mlp_arguments(m, t, false), threads(t), shared_bytes(m, t), blocks_in_cluster(t)};
+  return {"sm90/cluster.cuh",
+          "sm90",
+          "ClusterShape",
+          "Cluster",
+          mlp_arguments(m, t, false),
+          threads(t),
+          shared_bytes(m, t),
+          blocks_in_cluster(t),
+          shared_by_driver};
 }
 
 /// `shared`: how the shape names its dynamic shared memory.
@@ -161,6 +169,7 @@ KernelText text_of(const Parts& p, std::string name, const char* shared, const T
   kernel.threads = p.threads;
   kernel.shared_bytes = p.shared_bytes;
   kernel.cluster = p.cluster;
+  kernel.shared_percent = p.shared_percent;
   return kernel;
 }
 

@@ -278,7 +278,7 @@ def registers(log):
 
 
 def sources_hash(kind):
-    others = {Gemm: ("few", "linear.", "ring"), Few: ("gemm", "linear.", "ring"), Portable: ("gemm", "few")}[kind]
+    others = {Gemm: ("few", "linear.", "ring"), Few: ("gemm", "linear.", "ring"), Portable: ("gemm", "few")}.get(kind, ())
     h = hashlib.sha256()
     for folder, _, files in sorted(os.walk(KERNELS)):
         for f in sorted(files):
@@ -304,7 +304,7 @@ def compile_one(job):
 def compile_all(pairs, folder, verbose=True, processes=1):
     """Compiles every (linear, tile) not yet in `folder`; returns the number of unfit ones."""
     os.makedirs(folder, exist_ok=True)
-    stamps = {kind: sources_hash(kind) for kind in (Gemm, Few, Portable)}
+    stamps = {kind: sources_hash(kind) for kind in {type(tile) for _, tile in pairs}}
     jobs, keys = [], {}
     for linear, tile in dict.fromkeys(pairs):
         path = os.path.join(folder, name_of(linear, tile) + ".cubin")

@@ -177,7 +177,7 @@ struct FakeCalls {
     if (attribute == 8) {
       if (value > 232448) return invalid_value;
       reinterpret_cast<FakeModule*>(function)->most_shared = value;
-    } else if (attribute != 9 || value < 0 || value > 100) {
+    } else if (attribute != 9 || value < -1 || value > 100) {
       return invalid_value;
     }
     return outcome();
