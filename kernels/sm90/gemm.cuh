@@ -206,89 +206,6 @@ INGOT_DEVICE void finish_rows(const Accumulators<G>& acc, const GemmArgs& args, 
   }
 }
 
-/// A block's last tile, finished through the ring: nothing is loaded under it. A warp lays down its float32
-/// sums and takes eight outputs of a row at a time, in a loop that is short: what runs once runs as fast as
-/// its instructions arrive (4 bytes a cycle, one instruction in four), which unrolled code of a whole tile
-/// waits for longer than it computes.
-template <class G>
-struct LastTile {
-  static constexpr int kPitch = G::kCols * 4 + 32;  // bytes; the rows of a fragment meet no bank twice
-  static constexpr int kWarps = 4 * G::tile.consumers;
-  static constexpr int kFit = G::kStages * G::shared.stage_bytes / (kWarps * 16 * kPitch);
-  static constexpr int kAt_once = kFit < G::tile.subtiles ? kFit : G::tile.subtiles;  // subtiles
-  static constexpr bool kFits = kAt_once > 0 && G::tile.subtiles % (kAt_once > 0 ? kAt_once : 1) == 0;
-  static constexpr int kGroup = G::kGated ? 16 : 8;  // accumulator columns of eight outputs
-  static constexpr int kPieces = G::kOut_cols / 8;
-
-  static INGOT_DEVICE u32 staging(const Position& p, int warp_of_all) {
-    return p.shared + warp_of_all * (kAt_once * 16 * kPitch);
-  }
-  /// The biases of accumulator columns 8 group to 8 group + 7 (bias_vectors has their order).
-  static INGOT_DEVICE void add_biases(float (&v)[8], u32 biases, int group) {
-#pragma unroll
-    for (int q = 0; q < 4; ++q) {
-      float pair[2];
-      load_shared(biases + q * (G::kCols + 16) + group * 8, pair);
-      v[2 * q] += pair[0];
-      v[2 * q + 1] += pair[1];
-    }
-  }
-  static INGOT_DEVICE void load_eight(float (&v)[8], u32 from, u32 biases, int group) {
-    float part[4];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      load_shared(from + h * 16, part);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) v[4 * h + i] = part[i];
-    }
-    if constexpr (G::kBias) add_biases(v, biases, group);
-    if constexpr (G::kRounds) device::round_all<typename G::Element>(v);
-  }
-  /// A warp. row, out_col: of its first sum.
-  static INGOT_DEVICE void finish(const Accumulators<G>& acc, const GemmArgs& args, u32 biases, u32 staging,
-                                  int row, int out_col, int lane) {
-    constexpr int kItems = kAt_once * 16 * kPieces / 32;
-    static_assert(kAt_once * 16 * kPieces % 32 == 0, "every lane has as many");
-#pragma unroll
-    for (int first = 0; first < G::tile.subtiles; first += kAt_once) {
-      const u32 to = staging + (lane >> 2) * kPitch + (lane & 3) * 8;
-      if (first > 0) __syncwarp();
-#pragma unroll
-      for (int m = 0; m < kAt_once; ++m)
-#pragma unroll
-        for (int j = 0; j < G::kCols / 8; ++j) {
-          const Quad q = group_of<G>(acc, first + m, j);
-          store_shared(to + m * 16 * kPitch + j * 32, q.v[0], q.v[1]);
-          store_shared(to + (m * 16 + 8) * kPitch + j * 32, q.v[2], q.v[3]);
-        }
-      __syncwarp();
-      int s = lane / kPieces, piece = lane % kPieces;
-#pragma unroll 1
-      for (int item = 0; item < kItems; ++item) {
-        const int y_row = row + (first + s / 16) * 64 + s % 16, y_col = out_col + piece * 8;
-        if (y_row < args.tokens && y_col < G::kN) {
-          const u32 from = staging + s * kPitch + piece * (kGroup * 4);
-          device::Outputs<8, G::kGated> values;
-          if constexpr (G::kGated) {
-            load_eight(G::kGate_first ? values.gate : values.up, from, biases, 2 * piece);
-            load_eight(G::kGate_first ? values.up : values.gate, from + 32, biases, 2 * piece + 1);
-          } else {
-            load_eight(values.up, from, biases, piece);
-          }
-          G::Epilogue::apply(args.epilogue, {y_row, y_col, 8}, values);
-          device::Store<typename G::Element, true>::apply(args.epilogue, {y_row, y_col, 8}, values);
-        }
-        piece += 32 % kPieces;
-        s += 32 / kPieces;
-        if (piece >= kPieces) {
-          piece -= kPieces;
-          ++s;
-        }
-      }
-    }
-  }
-};
-
 /// The sums of a split tile. Its pieces, 64 rows by 64 output columns, belong to the splits in turn; every
 /// warp sends what others own and adds what it gets to its own, in the order of the splits.
 template <class G>
@@ -548,20 +465,25 @@ INGOT_DEVICE void consume(const GemmArgs& args, const Position& p, int consumer)
         barrier_wait(sums_barrier<G>(p), 0);
         finish_pieces<G>(acc, p, args, biases, consumer, warp_row, work.out_col, thread);
       } else {
-        constexpr int kBuffers = G::shared.buffers;
-        static_assert(LastTile<G>::kFits || !G::tile.epilogue_warps, "staging of the last tile");
+        // Nothing is loaded under a block's last tile: once all warpgroups are through, the ring is staging
+        // for all.
+        constexpr int kUnits = kSubtiles * G::kUnits, kBuffers = G::shared.buffers;
+        constexpr bool kRing_holds_all =
+            kUnits * unit_bytes * 4 * G::tile.consumers <= G::kStages * G::shared.stage_bytes;
+        static_assert(kRing_holds_all || !G::tile.epilogue_warps, "staging of the last tile");
         const int warp_of_all = consumer * 4 + warp;
-        if (LastTile<G>::kFits && last) {
-          if constexpr (LastTile<G>::kFits) {
-            named_barrier_sync(3, 128 * G::tile.consumers);  // the ring is read
-            LastTile<G>::finish(acc, args, biases, LastTile<G>::staging(p, warp_of_all), warp_row,
-                                work.out_col, lane);
-          }
-        } else if constexpr (kBuffers > 0) {
-          finish_rows<G, kBuffers>(acc, args, biases,
-                                   p.shared + G::shared.output + warp_of_all * (kBuffers * unit_bytes),
+        if constexpr (kBuffers < kUnits && kRing_holds_all) {
+          if (last) {
+            named_barrier_sync(3, 128 * G::tile.consumers);
+            finish_rows<G, kUnits>(acc, args, biases, p.shared + warp_of_all * (kUnits * unit_bytes),
                                    warp_row, work.out_col, lane);
+          }
         }
+        if constexpr (kBuffers > 0)
+          if (kBuffers >= kUnits || !kRing_holds_all || !last)
+            finish_rows<G, kBuffers>(acc, args, biases,
+                                     p.shared + G::shared.output + warp_of_all * (kBuffers * unit_bytes),
+                                     warp_row, work.out_col, lane);
       }
       if constexpr (G::kBias && !G::tile.epilogue_warps) {
         barrier_arrive(bias_read_barrier<G>(p, turn));
@@ -602,7 +524,8 @@ struct Gemm {
     else
       named_barrier_sync(4, G::kThreads);
     if (warp != 0) {
-      // A kernel that reads nothing early lets the next one start only now: what that one reads early is older.
+      // A kernel that reads nothing early lets the next one start only now: what that one reads early is
+      // older.
       if (args.early_weights == 0) device::wait_for_previous_kernel();
       device::let_next_kernel_start();
     }

@@ -262,9 +262,6 @@ INGOT_DEVICE void load_shared(u32 shared, float (&v)[4]) {
                : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
                : "r"(shared));
 }
-INGOT_DEVICE void load_shared(u32 shared, float (&v)[2]) {
-  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(shared));
-}
 INGOT_DEVICE float load_shared(u32 shared) {
   float v;
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(shared));

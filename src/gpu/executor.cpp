@@ -152,8 +152,12 @@ Result<void> GpuExecutor::run(const RunArguments& arguments) const {
     found = *made;
   }
   const Matrix x{run.x, run.x_row_stride}, hidden{run.workspace, mlp_.hidden}, y{run.y, run.y_row_stride};
-  if (auto ok = found->first.launch(x, hidden, run.tokens, stream, false); !ok) return ok;
-  return found->second.launch(hidden, y, run.tokens, stream, device.has_dependent_launch());
+  const bool dependent = device.has_dependent_launch();
+  if (auto ok = found->first.launch(x, hidden, run.tokens, stream, dependent ? Start::early : Start::ordinary);
+      !ok) {
+    return ok;
+  }
+  return found->second.launch(hidden, y, run.tokens, stream, dependent ? Start::on_weights : Start::ordinary);
 }
 
 Result<void> GpuExecutor::warm(std::int64_t tokens) const {

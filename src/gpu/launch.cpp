@@ -30,8 +30,9 @@ constexpr int f16_elements = 6, bf16_elements = 9, promote_256_bytes = 3;
 /// CUtensorMapSwizzle of 0, 32, 64 and 128 bytes.
 enum Swizzle : int { none = 0, bytes_32 = 1, bytes_64 = 2, bytes_128 = 3 };
 
-/// More than any ring has stages: all of it asks for its weights before the kernel before has ended.
-constexpr int all_stages = 64;
+/// Stages that ask for their weights before the kernel before has ended. With few tokens all of the ring:
+/// more than any has. Else x would queue behind them in the copy engine: 2 are 1 to 5 % faster than all.
+constexpr int all_stages = 64, early_stages = 2;
 
 constexpr std::int64_t box_k = sm90::block_k;
 constexpr std::int64_t most_map_stride = std::int64_t{1} << 40;  // bytes, exclusive; of the tensor map format
@@ -60,18 +61,39 @@ CuResult encode_matrix(const Driver& driver, CuTensorMap& map, DType dtype, cons
                    {static_cast<std::uint32_t>(box_columns), static_cast<std::uint32_t>(box_rows)}, swizzle);
 }
 
-/// Weights in boxes of `box_rows` rows. Gated: rows of gate and up in turns of eight, the one that lies first
-/// in memory first.
+/// A matrix [rows, K] in boxes of `box_rows` rows and `depth` blocks of K; beyond one, K is two dimensions.
+CuResult encode_operand(const Driver& driver, CuTensorMap& map, DType dtype, const Matrix& matrix,
+                        std::int64_t rows, std::int64_t k, std::int64_t box_rows, int depth) {
+  if (depth == 1) return encode_matrix(driver, map, dtype, matrix, rows, k, box_rows, box_k, bytes_128);
+  return encode<3>(
+      driver, map, dtype, matrix.data,
+      {static_cast<std::uint64_t>(box_k), static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(k / box_k)},
+      {static_cast<std::uint64_t>(matrix.stride) * size_of(dtype), box_k * size_of(dtype)},
+      {static_cast<std::uint32_t>(box_k), static_cast<std::uint32_t>(box_rows), static_cast<std::uint32_t>(depth)},
+      bytes_128);
+}
+
+/// Weights in boxes of `box_rows` rows and `depth` blocks of K. Gated: rows of gate and up in turns of eight,
+/// the one that lies first in memory first.
 CuResult encode_weights(const Driver& driver, CuTensorMap& map, const LinearSpec& linear,
-                        const LinearWeights& weights, std::int64_t box_rows) {
+                        const LinearWeights& weights, std::int64_t box_rows, int depth) {
   if (!linear.gated) {
-    return encode_matrix(driver, map, linear.dtype, {weights.up.weight, weights.up.row_stride}, linear.out,
-                         linear.in, box_rows, box_k, bytes_128);
+    return encode_operand(driver, map, linear.dtype, {weights.up.weight, weights.up.row_stride}, linear.out,
+                          linear.in, box_rows, depth);
   }
   const void* const first = linear.gate_first ? weights.gate.weight : weights.up.weight;
   const void* const second = linear.gate_first ? weights.up.weight : weights.gate.weight;
   const auto distance = reinterpret_cast<std::uintptr_t>(second) - reinterpret_cast<std::uintptr_t>(first);
   const std::uint64_t row = static_cast<std::uint64_t>(weights.up.row_stride) * size_of(linear.dtype);
+  if (depth > 1) {
+    return encode<5>(driver, map, linear.dtype, first,
+                     {static_cast<std::uint64_t>(box_k), 8, 2, static_cast<std::uint64_t>(linear.out) / 8,
+                      static_cast<std::uint64_t>(linear.in / box_k)},
+                     {row, distance, row * 8, box_k * size_of(linear.dtype)},
+                     {static_cast<std::uint32_t>(box_k), 8, 2, static_cast<std::uint32_t>(box_rows) / 16,
+                      static_cast<std::uint32_t>(depth)},
+                     bytes_128);
+  }
   return encode<4>(driver, map, linear.dtype, first,
                    {static_cast<std::uint64_t>(linear.in), 8, 2, static_cast<std::uint64_t>(linear.out) / 8},
                    {row, distance, row * 8},
@@ -132,9 +154,14 @@ Result<PreparedLinear> PreparedLinear::make(std::shared_ptr<const Device> device
   made.weights_ = weights;
   std::int64_t box_rows = 0;
   if (const auto* gemm = std::get_if<sm90::GemmTile>(&tile)) box_rows = gemm->cols / gemm->cluster_rows;
-  if (const auto* few = std::get_if<sm90::FewTile>(&tile)) box_rows = rows(*few);
+  int blocks = 1;
+  if (const auto* few = std::get_if<sm90::FewTile>(&tile)) {
+    box_rows = rows(*few);
+    blocks = depth(*few, linear.in);
+  }
   if (box_rows == 0) return made;
-  if (const CuResult r = encode_weights(made.device_->driver(), made.weights_map_, linear, weights, box_rows);
+  if (const CuResult r =
+          encode_weights(made.device_->driver(), made.weights_map_, linear, weights, box_rows, blocks);
       r != 0) {
     return made.failed(r, "cuTensorMapEncodeTiled");
   }
@@ -142,13 +169,12 @@ Result<PreparedLinear> PreparedLinear::make(std::shared_ptr<const Device> device
 }
 
 Result<void> PreparedLinear::launch(const Matrix& x, const Matrix& y, std::int64_t tokens, CuStream stream,
-                                    bool dependent) const {
-  return std::visit([&](const auto& tile) { return launch_tile(tile, x, y, tokens, stream, dependent); },
-                    tile_);
+                                    Start start) const {
+  return std::visit([&](const auto& tile) { return launch_tile(tile, x, y, tokens, stream, start); }, tile_);
 }
 
 Result<void> PreparedLinear::launch_tile(const sm90::GemmTile& tile, const Matrix& x, const Matrix& y,
-                                         std::int64_t tokens, CuStream stream, bool dependent) const {
+                                         std::int64_t tokens, CuStream stream, Start start) const {
   const Driver& driver = device_->driver();
   GemmArguments arguments;
   arguments.w = weights_map_;
@@ -168,31 +194,31 @@ Result<void> PreparedLinear::launch_tile(const sm90::GemmTile& tile, const Matri
   arguments.epilogue = epilogue(y);
   arguments.tokens = static_cast<std::int32_t>(tokens);
   arguments.group_rows = arch::sm90::group_rows(tile, module_->resident_clusters());
-  arguments.early_weights = dependent ? all_stages : 0;
+  arguments.early_weights = start == Start::on_weights ? early_stages : 0;
   const std::int64_t work = arch::sm90::work(tile, shape_of(linear_), tokens);
   const std::int64_t clusters =
       tile.splits > 1 ? work : std::min<std::int64_t>(work, module_->resident_clusters());
-  return submit(&arguments, clusters * blocks_in_cluster(tile), stream, dependent);
+  return submit(&arguments, clusters * blocks_in_cluster(tile), stream, start != Start::ordinary);
 }
 
 Result<void> PreparedLinear::launch_tile(const sm90::FewTile& tile, const Matrix& x, const Matrix& y,
-                                         std::int64_t tokens, CuStream stream, bool dependent) const {
+                                         std::int64_t tokens, CuStream stream, Start start) const {
   FewArguments arguments;
   arguments.w = weights_map_;
-  if (const CuResult r = encode_matrix(device_->driver(), arguments.x, linear_.dtype, x, tokens, linear_.in,
-                                       tile.tokens / tile.share, box_k, bytes_128);
+  if (const CuResult r = encode_operand(device_->driver(), arguments.x, linear_.dtype, x, tokens, linear_.in,
+                                        tile.tokens / tile.share, depth(tile, linear_.in));
       r != 0) {
     return failed(r, "cuTensorMapEncodeTiled");
   }
   arguments.epilogue = epilogue(y);
   arguments.tokens = static_cast<std::int32_t>(tokens);
-  arguments.early_weights = dependent ? all_stages : 0;
+  arguments.early_weights = start == Start::on_weights ? all_stages : 0;
   const std::int64_t clusters = arch::sm90::work(tile, shape_of(linear_), tokens);
-  return submit(&arguments, clusters * blocks_in_cluster(tile), stream, dependent);
+  return submit(&arguments, clusters * blocks_in_cluster(tile), stream, start != Start::ordinary);
 }
 
 Result<void> PreparedLinear::launch_tile(const sm80::Tile& tile, const Matrix& x, const Matrix& y,
-                                         std::int64_t tokens, CuStream stream, bool dependent) const {
+                                         std::int64_t tokens, CuStream stream, Start start) const {
   LinearArgs arguments{.x = x.data,
                        .x_stride = x.stride,
                        .up = weights_.up.weight,
@@ -201,7 +227,9 @@ Result<void> PreparedLinear::launch_tile(const sm80::Tile& tile, const Matrix& x
                        .gate_stride = weights_.gate.row_stride,
                        .tokens = tokens,
                        .epilogue = epilogue(y)};
-  return submit(&arguments, sm80::blocks(tile, linear_.out, linear_.gated, tokens), stream, dependent);
+  // These kernels ask for weights at once and let the next one start at once, which only the second of two may.
+  return submit(&arguments, sm80::blocks(tile, linear_.out, linear_.gated, tokens), stream,
+                start == Start::on_weights);
 }
 
 Result<void> PreparedLinear::submit(void* arguments, std::int64_t blocks, CuStream stream,

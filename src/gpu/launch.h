@@ -41,6 +41,14 @@ struct FewArguments {
   std::int32_t tokens, early_weights;
 };
 
+/// How a kernel starts beside the one before it in its stream.
+enum class Start {
+  ordinary,   ///< once that one has ended
+  early,      ///< is set up while that one runs, reads and writes nothing until it has ended
+  on_weights  ///< the same, but asks for its weights at once: that one writes x, and itself started as `early`
+              ///< or `ordinary`
+};
+
 /// A row-major matrix in the device's memory, rows `stride` elements apart.
 struct Matrix {
   const void* data = nullptr;
@@ -66,19 +74,19 @@ class PreparedLinear {
                                      std::shared_ptr<const Module> module, const LinearSpec& linear,
                                      const KernelTile& tile, const LinearWeights& weights);
 
-  /// y = linear(x). Tokens >= 1. `dependent`: the kernel before in the stream is the one that writes x, and
-  /// lets this one start early. The context must be current. Allocates nothing, waits for nothing.
+  /// y = linear(x). Tokens >= 1. A portable kernel takes `early` as `ordinary`. The context must be current.
+  /// Allocates nothing, waits for nothing.
   Result<void> launch(const Matrix& x, const Matrix& y, std::int64_t tokens, CuStream stream,
-                      bool dependent) const;
+                      Start start) const;
 
  private:
   PreparedLinear() = default;
   Result<void> launch_tile(const sm90::GemmTile& tile, const Matrix& x, const Matrix& y, std::int64_t tokens,
-                           CuStream stream, bool dependent) const;
+                           CuStream stream, Start start) const;
   Result<void> launch_tile(const sm90::FewTile& tile, const Matrix& x, const Matrix& y, std::int64_t tokens,
-                           CuStream stream, bool dependent) const;
+                           CuStream stream, Start start) const;
   Result<void> launch_tile(const sm80::Tile& tile, const Matrix& x, const Matrix& y, std::int64_t tokens,
-                           CuStream stream, bool dependent) const;
+                           CuStream stream, Start start) const;
   Result<void> submit(void* arguments, std::int64_t blocks, CuStream stream, bool dependent) const;
   Error failed(CuResult result, const char* call) const;
   EpilogueArgs epilogue(const Matrix& y) const;

@@ -44,11 +44,11 @@ MapView view(const CuTensorMap& map) {
   out.type = static_cast<int>(map.words[1] & 0xff);
   out.rank = static_cast<int>(map.words[1] >> 8 & 0xff);
   out.swizzle = static_cast<int>(map.words[1] >> 16 & 0xff);
-  for (std::size_t i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < 5; ++i) {
     out.sizes[i] = map.words[2 + i];
-    out.box[i] = static_cast<std::uint32_t>(map.words[9 + i]);
+    out.box[i] = static_cast<std::uint32_t>(map.words[11 + i]);
   }
-  for (std::size_t i = 0; i < 3; ++i) out.strides[i] = map.words[6 + i];
+  for (std::size_t i = 0; i < 4; ++i) out.strides[i] = map.words[7 + i];
   return out;
 }
 
@@ -214,7 +214,7 @@ struct FakeCalls {
     const std::uint32_t span = span_of(swizzle);
     bool good = reinterpret_cast<std::uintptr_t>(map) % 64 == 0 &&
                 reinterpret_cast<std::uintptr_t>(address) % 16 == 0 && (type == 6 || type == 9) &&
-                rank >= 2 && rank <= 4 && interleave == 0 && promotion == 3 && fill == 0 &&
+                rank >= 2 && rank <= 5 && interleave == 0 && promotion == 3 && fill == 0 &&
                 (span == 0 || box[0] * 2 <= span) && box[0] * 2 % 16 == 0;
     for (std::uint32_t i = 0; good && i < rank; ++i) {
       good = sizes[i] >= 1 && sizes[i] <= (std::uint64_t{1} << 32) && box[i] >= 1 && box[i] <= 256 &&
@@ -231,8 +231,8 @@ struct FakeCalls {
                     static_cast<std::uint64_t>(swizzle) << 16;
     for (std::uint32_t i = 0; i < rank; ++i) {
       map->words[2 + i] = sizes[i];
-      map->words[9 + i] = box[i];
-      if (i > 0) map->words[5 + i] = strides[i - 1];
+      map->words[11 + i] = box[i];
+      if (i > 0) map->words[6 + i] = strides[i - 1];
     }
     return success;
   }

@@ -23,9 +23,9 @@ namespace ingot::test {
 struct MapView {
   std::uint64_t address = 0;
   int type = 0, rank = 0, swizzle = 0;
-  std::array<std::uint64_t, 4> sizes{};    ///< elements
-  std::array<std::uint64_t, 3> strides{};  ///< bytes
-  std::array<std::uint32_t, 4> box{};
+  std::array<std::uint64_t, 5> sizes{};    ///< elements
+  std::array<std::uint64_t, 4> strides{};  ///< bytes
+  std::array<std::uint32_t, 5> box{};
 
   bool operator==(const MapView&) const = default;
 };
