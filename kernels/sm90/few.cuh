@@ -48,7 +48,7 @@ struct FewShape {
   static constexpr int kOut_rows = kGated ? kRows / 2 : kRows;  // output features of a tile
   static constexpr int kK_blocks = (kK + kDepth * block_k - 1) / (kDepth * block_k);  // stages' worth of K
   static constexpr int kFeature_tiles = (kN + kOut_rows - 1) / kOut_rows;
-  static constexpr bool kWhole_k = whole_k(tile), kSwaps = swaps(tile);
+  static constexpr bool kWhole_k = whole_k(tile);
 
   static_assert(kN % 8 == 0 && kK % 8 == 0, "dim and hidden are multiples of 8");
   static_assert(kShare == 1 || kSplits == 1, "a cluster shares x or splits K");
@@ -249,25 +249,24 @@ INGOT_DEVICE void few_epilogue(const FewArgs& args, i64 row, int column, float (
   F::Epilogue::apply(args.epilogue, {row, column, N}, values);
 }
 
-/// Complete sums of kTokens of the tile's tokens, from `first_token`, held by kThreads threads: a warp
-/// finishes its rows in registers, turns them over in shared memory, and all threads store whole rows of
-/// tokens. top_bits, bottom_bits: biases of rows r and r + 8.
-template <class F, int kTokens, int kThreads>
-INGOT_DEVICE void few_finish(const float (&acc)[kTokens / 2], const FewArgs& args, const FewPosition& p,
-                             int first_token, int thread, int barrier, u16 top_bits, u16 bottom_bits) {
+/// All of K in a warp: finishes its rows in registers, turns them over in shared memory, and all threads
+/// store whole rows of tokens. top_bits, bottom_bits: biases of rows r and r + 8.
+template <class F>
+INGOT_DEVICE void few_finish_whole(const float (&acc)[F::kTokens / 2], const FewArgs& args,
+                                   const FewPosition& p, int thread, u16 top_bits, u16 bottom_bits) {
   using Element = typename F::Element;
   constexpr int kPitch = F::shared.out_pitch, kPieces = F::kOut_rows / 8;
   const float bias_top = F::kBias ? Element::value(top_bits) : 0.f,
               bias_bottom = F::kBias ? Element::value(bottom_bits) : 0.f;
   const int warp = thread / 32, lane = thread & 31;
-  const u32 staging = p.shared + F::shared.output + F::shared.swap_bytes + first_token * kPitch;
-  first_token += p.token_tile * F::kTokens;
+  const int first_token = p.token_tile * F::kTokens;
+  const u32 staging = p.shared + F::shared.output;
   // Lane i gives the address of token i % 8's features: of the warp's first eight rows, or of its second.
   const u32 to =
       staging + (lane & 7) * kPitch + warp * (F::kGated ? 16 : 32) + (lane >> 3 & 1) * (F::kGated ? 0 : 16);
   const int column = p.feature_tile * F::kOut_rows + warp * (F::kGated ? 8 : 16) + lane / 4;
 #pragma unroll
-  for (int j = 0; j < kTokens / 8; ++j) {
+  for (int j = 0; j < F::kTokens / 8; ++j) {
     float top[2] = {acc[4 * j] + bias_top, acc[4 * j + 1] + bias_top};
     float bottom[2] = {acc[4 * j + 2] + bias_bottom, acc[4 * j + 3] + bias_bottom};
     const i64 token = first_token + 8 * j + 2 * (lane & 3);
@@ -281,14 +280,14 @@ INGOT_DEVICE void few_finish(const float (&acc)[kTokens / 2], const FewArgs& arg
       store_matrices_transposed(to + 8 * j * kPitch, packed, Element::pair_bits(values.up[0], values.up[1]));
     }
   }
-  named_barrier_sync(barrier, kThreads);
+  named_barrier_sync(1, F::kMultiplying);
   // A thread keeps its piece of the features and walks over tokens.
-  constexpr int kStep = kThreads / kPieces, kSteps = (kTokens + kStep - 1) / kStep;
-  static_assert(kThreads % kPieces == 0, "a thread's piece");
+  constexpr int kStep = F::kMultiplying / kPieces, kSteps = (F::kTokens + kStep - 1) / kStep;
+  static_assert(F::kMultiplying % kPieces == 0, "a thread's piece");
   const int first = thread / kPieces, piece = thread % kPieces;
   const int y_row = first_token + first, y_col = p.feature_tile * F::kOut_rows + piece * 8;
   if (F::kN % F::kOut_rows != 0 && y_col >= F::kN) return;
-  const int tokens = min(args.tokens - y_row, kTokens - first);  // from this thread's first
+  const int tokens = min(args.tokens - y_row, F::kTokens - first);  // from this thread's first
   u16* to_y = static_cast<u16*>(args.epilogue.y) + y_row * args.epilogue.y_stride + y_col;
 #pragma unroll
   for (int i = 0; i < kSteps; ++i) {
@@ -297,35 +296,6 @@ INGOT_DEVICE void few_finish(const float (&acc)[kTokens / 2], const FewArgs& arg
     load_shared(staging + (first + i * kStep) * kPitch + piece * 16, v);
     device::store_16_bytes(to_y, {{v[0], v[1], v[2], v[3]}});
     to_y += kStep * args.epilogue.y_stride;
-  }
-}
-
-/// Two warpgroups with parts of K: each gives the other the half of its sums that the other finishes. `thread`:
-/// of those that share the part of K.
-template <class F>
-INGOT_DEVICE void few_swap(const float (&acc)[F::kTokens / 2], const FewPosition& p, int k_warpgroup,
-                           int thread, float (&sums)[F::kTokens / 4]) {
-  constexpr int kHalf = F::kTokens / 4, kThreads = F::kMultiplying / 2;
-  const bool upper = k_warpgroup == 1;
-  const auto place = [&](int part, int q) {
-    return p.shared + F::shared.output + ((part * (kHalf / 4) + q) * kThreads + thread) * 16;
-  };
-#pragma unroll
-  for (int q = 0; q < kHalf / 4; ++q) {
-    u32 given[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      given[i] = device::float_bits(upper ? acc[4 * q + i] : acc[kHalf + 4 * q + i]);
-    store_shared(place(k_warpgroup, q), given);
-  }
-  named_barrier_sync(1, F::kMultiplying);
-#pragma unroll
-  for (int q = 0; q < kHalf / 4; ++q) {
-    float taken[4];
-    load_shared(place(k_warpgroup ^ 1, q), taken);
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      sums[4 * q + i] = (upper ? acc[kHalf + 4 * q + i] : acc[4 * q + i]) + taken[i];
   }
 }
 
@@ -441,11 +411,9 @@ struct Few {
       const int feature_warpgroup = warp / 4 % F::tile.feature_warpgroups;
       const int k_warpgroup = warp / 4 / F::tile.feature_warpgroups;
       u16 bias_top = 0, bias_bottom = 0;
-      const int thread_of_part = thread - k_warpgroup * (F::tile.feature_warpgroups * 128);
-      if constexpr (F::kBias && (F::kWhole_k || F::kSwaps)) {
-        const int row = thread_of_part / 32 * 16 + lane / 4;
-        bias_top = few_bias<F>(args, p, row);
-        bias_bottom = few_bias<F>(args, p, row + 8);
+      if constexpr (F::kBias && F::kWhole_k) {
+        bias_top = few_bias<F>(args, p, warp * 16 + lane / 4);
+        bias_bottom = few_bias<F>(args, p, warp * 16 + lane / 4 + 8);
       } else if constexpr (F::kBias) {
         for (int r = thread; r < F::kRows; r += F::kMultiplying)
           store_shared(p.shared + F::shared.bias + r * 4, F::Element::value(few_bias<F>(args, p, r)));
@@ -455,13 +423,7 @@ struct Few {
       // The output may lie over the ring, and the biases were written by other threads.
       named_barrier_sync(1, F::kMultiplying);
       if constexpr (F::kWhole_k) {
-        few_finish<F, F::kTokens, F::kMultiplying>(acc, args, p, 0, thread, 1, bias_top, bias_bottom);
-      } else if constexpr (F::kSwaps) {
-        float sums[F::kTokens / 4];
-        few_swap<F>(acc, p, k_warpgroup, thread_of_part, sums);
-        few_finish<F, F::kTokens / 2, F::kMultiplying / 2>(sums, args, p, k_warpgroup * (F::kTokens / 2),
-                                                           thread_of_part, 3 + k_warpgroup, bias_top,
-                                                           bias_bottom);
+        few_finish_whole<F>(acc, args, p, thread, bias_top, bias_bottom);
       } else {
         few_send<F>(acc, p, feature_warpgroup, k_warpgroup);
         if constexpr (F::kSplits > 1)

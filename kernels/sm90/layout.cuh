@@ -100,12 +100,6 @@ constexpr bool whole_k(const FewTile& t) {
   return t.splits * t.k_warpgroups == 1;
 }
 
-/// Whether two warpgroups that share K alone swap halves of their sums, so that each finishes half of the
-/// tokens.
-constexpr bool swaps(const FewTile& t) {
-  return t.splits == 1 && t.k_warpgroups == 2 && t.tokens % 16 == 0;
-}
-
 /// Blocks of K that one copy brings: two where the parts of K and the ring divide, since the loading warp
 /// takes as long over a small box as over a large one. Then the tensor maps have K / 64 as a dimension of its
 /// own, so that K has no remainder.
@@ -116,7 +110,7 @@ constexpr int depth(const FewTile& t, long long k) {
 
 struct FewLayout {
   int stage_bytes, weight_bytes;
-  int swap_bytes, out_pitch;  // whole K or halves swapped: those, then bytes of a token's features in staging
+  int out_pitch;  // whole K: bytes of a token's features in staging
   int sum_rows, sum_slots, sum_pitch, sum_skew,
       sum_slot_floats;  // else: the exchange of float32 sums, see few.cuh
   int output, bias, barriers, total;
@@ -133,9 +127,7 @@ constexpr FewLayout layout(const FewTile& t, bool gated) {
   const int groups = l.sum_rows / (gated ? 16 : 8);
   l.sum_skew = groups >= 16 ? 2 : 32 / groups;  // floats between groups: nor do the reads
   l.sum_slot_floats = l.sum_rows * l.sum_pitch + groups * l.sum_skew;
-  l.swap_bytes = swaps(t) ? multiplying_threads(t) * t.tokens : 0;  // half of a thread's sums
-  const int output_bytes = whole_k(t) || swaps(t) ? l.swap_bytes + t.tokens * l.out_pitch
-                                                  : l.sum_slots * l.sum_slot_floats * 4;
+  const int output_bytes = whole_k(t) ? t.tokens * l.out_pitch : l.sum_slots * l.sum_slot_floats * 4;
   // A block alone may put its output over the ring, which is read by then; other blocks may send theirs at
   // any time.
   l.output = t.splits > 1 ? ring_bytes : 0;

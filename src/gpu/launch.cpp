@@ -193,7 +193,7 @@ Result<void> PreparedLinear::launch_tile(const sm90::GemmTile& tile, const Matri
   if (result != 0) return failed(result, "cuTensorMapEncodeTiled");
   arguments.epilogue = epilogue(y);
   arguments.tokens = static_cast<std::int32_t>(tokens);
-  arguments.group_rows = arch::sm90::group_rows(tile, module_->resident_clusters());
+  arguments.group_rows = arch::sm90::group_rows(tile, module_->resident_clusters(), tokens);
   arguments.early_weights = start == Start::on_weights ? early_stages : 0;
   const std::int64_t work = arch::sm90::work(tile, shape_of(linear_), tokens);
   const std::int64_t clusters =

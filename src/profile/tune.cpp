@@ -161,8 +161,11 @@ Result<TunedPair> Tuner::run() {
 
   // Each linear's tiles beside the other's favourite; then the best of both.
   std::vector<Trial> by_first, by_second;
-  for (const KernelTile& tile : firsts) by_first.push_back({tile, seconds.front()});
-  for (const KernelTile& tile : seconds) by_second.push_back({firsts.front(), tile});
+  const auto trial_of = [&](const KernelTile& first, const KernelTile& second) {
+    return Trial{first, fit_behind(linears_.first, first, second)};
+  };
+  for (const KernelTile& tile : firsts) by_first.push_back(trial_of(tile, seconds.front()));
+  for (const KernelTile& tile : seconds) by_second.push_back(trial_of(firsts.front(), tile));
   std::vector<Trial> trials(by_first);
   trials.insert(trials.end(), by_second.begin() + 1, by_second.end());
   if (auto ok = measure(**stage, *reference, trials, 0, 0.6); !ok) return ok.error();
@@ -181,7 +184,7 @@ Result<TunedPair> Tuner::run() {
   by_second.resize(std::min(by_second.size(), best_each));
   std::vector<Trial> finals;
   for (const Trial& one : by_first) {
-    for (const Trial& two : by_second) finals.push_back({one.first, two.second});
+    for (const Trial& two : by_second) finals.push_back(trial_of(one.first, two.second));
   }
   if (auto ok = measure(**stage, *reference, finals, 0.6, 1); !ok) return ok.error();
   const auto order = ranked(finals);

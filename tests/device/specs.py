@@ -154,9 +154,7 @@ class Few:
     def shared(self, linear):
         ring = self.stages * (self.rows + self.tokens) * 128
         out = self.tokens * (self.rows * (1 if linear.gated else 2) + 16)
-        if self.splits == 1 and self.k_warpgroups == 2 and self.tokens % 16 == 0:
-            out += 256 * self.feature_warpgroups * self.tokens
-        elif self.splits * self.k_warpgroups > 1:
+        if self.splits * self.k_warpgroups > 1:
             sum_rows = self.rows // self.splits
             pitch = (self.tokens + 23) // 32 * 32 + 8
             groups = sum_rows // (16 if linear.gated else 8)
