@@ -221,12 +221,14 @@ Result<void> GpuExecutor::launch(const Route& route, const RunArguments& run, st
   const Matrix x{static_cast<const char*>(run.x) + first * run.x_row_stride * element, run.x_row_stride};
   const Matrix y{static_cast<const char*>(run.y) + first * run.y_row_stride * element, run.y_row_stride};
   auto* const stream = static_cast<CuStream>(run.stream.handle);
+  const bool dependent = gpu_->device->has_dependent_launch();
+  const Start start = dependent ? Start::early : Start::ordinary;
   if (const auto* const one = std::get_if<std::unique_ptr<const PreparedMlpKernel>>(&route))
-    return (*one)->launch(x, y, run.workspace, tokens, stream);
+    return (*one)->launch(x, y, run.workspace, tokens, stream, start);
   const auto& pair = std::get<LinearPair>(route);
   const Matrix hidden{run.workspace, mlp_.hidden};
-  if (auto ok = pair.first.launch(x, hidden, tokens, stream, false); !ok) return ok;
-  return pair.second.launch(hidden, y, tokens, stream, gpu_->device->has_dependent_launch());
+  if (auto ok = pair.first.launch(x, hidden, tokens, stream, start); !ok) return ok;
+  return pair.second.launch(hidden, y, tokens, stream, dependent ? Start::on_weights : Start::ordinary);
 }
 
 Result<void> GpuExecutor::warm(std::int64_t tokens) const {

@@ -41,6 +41,14 @@ struct FewArguments {
   std::int32_t tokens, early_weights;
 };
 
+/// How a kernel starts beside the one before it in its stream.
+enum class Start {
+  ordinary,   ///< once that one has ended
+  early,      ///< is set up while that one runs, reads and writes nothing until it has ended
+  on_weights  ///< the same, but asks for its weights at once: that one writes x, and itself started as
+              ///< `early` or `ordinary`
+};
+
 /// An error of the driver that names the kernel and the call.
 Error failed(const Driver& driver, const Module& module, CuResult result, const char* call);
 
@@ -57,19 +65,19 @@ class PreparedLinear {
                                      std::shared_ptr<const Module> module, const LinearSpec& linear,
                                      const KernelTile& tile, const LinearWeights& weights);
 
-  /// y = linear(x). Tokens >= 1. `dependent`: the kernel before in the stream is the one that writes x, and
-  /// lets this one start early. The context must be current. Allocates nothing, waits for nothing.
+  /// y = linear(x). Tokens >= 1. A portable kernel takes `early` as `ordinary`. The context must be current.
+  /// Allocates nothing, waits for nothing.
   Result<void> launch(const Matrix& x, const Matrix& y, std::int64_t tokens, CuStream stream,
-                      bool dependent) const;
+                      Start start) const;
 
  private:
   PreparedLinear() = default;
   Result<void> launch_tile(const sm90::GemmTile& tile, const Matrix& x, const Matrix& y, std::int64_t tokens,
-                           CuStream stream, bool dependent) const;
+                           CuStream stream, Start start) const;
   Result<void> launch_tile(const sm90::FewTile& tile, const Matrix& x, const Matrix& y, std::int64_t tokens,
-                           CuStream stream, bool dependent) const;
+                           CuStream stream, Start start) const;
   Result<void> launch_tile(const sm80::Tile& tile, const Matrix& x, const Matrix& y, std::int64_t tokens,
-                           CuStream stream, bool dependent) const;
+                           CuStream stream, Start start) const;
   EpilogueArgs epilogue(const Matrix& y) const;
 
   std::shared_ptr<const Device> device_;

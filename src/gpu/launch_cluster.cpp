@@ -28,15 +28,16 @@ class PreparedCluster final : public PreparedMlpKernel {
     weights_.down_stride = static_cast<std::int32_t>(parts_.down.row_stride);
   }
 
-  Result<void> launch(const Matrix& x, const Matrix& y, void*, std::int64_t tokens,
-                      CuStream stream) const override {
+  Result<void> launch(const Matrix& x, const Matrix& y, void*, std::int64_t tokens, CuStream stream,
+                      Start start) const override {
     ClusterArguments arguments = weights_;
     arguments.x = x.data;
     arguments.x_stride = x.stride;
     arguments.epilogue = parts_.epilogue(y);
     arguments.tokens = static_cast<std::int32_t>(tokens);
     const std::int64_t clusters = arch::ceil_div(tokens, tile_.tokens);
-    return submit(parts_.driver(), *parts_.module, &arguments, clusters * tile_.blocks, stream, false);
+    return submit(parts_.driver(), *parts_.module, &arguments, clusters * tile_.blocks, stream,
+                  start != Start::ordinary);
   }
 
  private:

@@ -79,8 +79,8 @@ class PreparedNarrow final : public PreparedMlpKernel {
     return failed(parts_.driver(), *parts_.module, result, "cuTensorMapEncodeTiled");
   }
 
-  Result<void> launch(const Matrix& x, const Matrix& y, void*, std::int64_t tokens,
-                      CuStream stream) const override {
+  Result<void> launch(const Matrix& x, const Matrix& y, void*, std::int64_t tokens, CuStream stream,
+                      Start start) const override {
     NarrowArguments arguments = weights_;
     const Blocks blocks = blocks_of(parts_.mlp.dim);
     const CuResult result = encode<3>(parts_.driver(), arguments.x, parts_.mlp.dtype, x.data,
@@ -93,7 +93,7 @@ class PreparedNarrow final : public PreparedMlpKernel {
     arguments.early_weights = 0;
     const std::int64_t grid = std::min<std::int64_t>(arch::ceil_div(tokens, tokens_of_block(tile_)),
                                                      parts_.module->resident_clusters());
-    return submit(parts_.driver(), *parts_.module, &arguments, grid, stream, false);
+    return submit(parts_.driver(), *parts_.module, &arguments, grid, stream, start != Start::ordinary);
   }
 
  private:

@@ -54,11 +54,11 @@ class PreparedMlpKernel {
   virtual ~PreparedMlpKernel() = default;
 
   /// y = mlp(x), both at 16-byte addresses and row strides. 1 <= tokens <= most_mapped_tokens. `scratch`:
-  /// scratch_bytes() of the caller's workspace, contents undefined; null where there is none. The kernel
-  /// starts when whatever is before it in the stream has ended. The context must be current. Allocates
+  /// scratch_bytes() of the caller's workspace, contents undefined; null where there is none. `start`:
+  /// ordinary or early. The context must be current. Allocates
   /// nothing, waits for nothing.
   virtual Result<void> launch(const Matrix& x, const Matrix& y, void* scratch, std::int64_t tokens,
-                              CuStream stream) const = 0;
+                              CuStream stream, Start start) const = 0;
 };
 
 /// Errors device: the driver takes no map of these weights; unsupported: rows of theirs are too far apart.

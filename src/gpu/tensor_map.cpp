@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/tensor_map.h"
 
+#include "kernels/sm90/layout.cuh"
+
 namespace ingot::gpu {
 
 static_assert(sizeof(CuTensorMap) == 128);
@@ -10,6 +12,7 @@ namespace {
 // CUtensorMapDataType, CUtensorMapL2promotion.
 constexpr int f16_elements = 6, bf16_elements = 9, promote_256_bytes = 3;
 constexpr std::int64_t most_map_stride = std::int64_t{1} << 40;  // bytes, exclusive; of the tensor map format
+constexpr std::int64_t box_k = sm90::block_k;
 
 }  // namespace
 
@@ -46,22 +49,42 @@ CuResult encode_matrix(const Driver& driver, CuTensorMap& map, DType dtype, cons
                    {static_cast<std::uint32_t>(box_columns), static_cast<std::uint32_t>(box_rows)}, swizzle);
 }
 
+CuResult encode_operand(const Driver& driver, CuTensorMap& map, DType dtype, const Matrix& matrix,
+                        std::int64_t rows, std::int64_t k, std::int64_t box_rows, int depth) {
+  if (depth == 1) return encode_matrix(driver, map, dtype, matrix, rows, k, box_rows, box_k, bytes_128);
+  return encode<3>(driver, map, dtype, matrix.data,
+                   {static_cast<std::uint64_t>(box_k), static_cast<std::uint64_t>(rows),
+                    static_cast<std::uint64_t>(k / box_k)},
+                   {static_cast<std::uint64_t>(matrix.stride) * size_of(dtype), box_k * size_of(dtype)},
+                   {static_cast<std::uint32_t>(box_k), static_cast<std::uint32_t>(box_rows),
+                    static_cast<std::uint32_t>(depth)},
+                   bytes_128);
+}
+
 CuResult encode_weights(const Driver& driver, CuTensorMap& map, const LinearSpec& linear,
-                        const LinearWeights& weights, std::int64_t box_rows, std::int64_t box_columns,
-                        Swizzle swizzle) {
+                        const LinearWeights& weights, std::int64_t box_rows, int depth) {
   if (!linear.gated) {
-    return encode_matrix(driver, map, linear.dtype, {weights.up.weight, weights.up.row_stride}, linear.out,
-                         linear.in, box_rows, box_columns, swizzle);
+    return encode_operand(driver, map, linear.dtype, {weights.up.weight, weights.up.row_stride}, linear.out,
+                          linear.in, box_rows, depth);
   }
   const void* const first = linear.gate_first ? weights.gate.weight : weights.up.weight;
   const void* const second = linear.gate_first ? weights.up.weight : weights.gate.weight;
   const auto distance = reinterpret_cast<std::uintptr_t>(second) - reinterpret_cast<std::uintptr_t>(first);
   const std::uint64_t row = static_cast<std::uint64_t>(weights.up.row_stride) * size_of(linear.dtype);
+  if (depth > 1) {
+    return encode<5>(driver, map, linear.dtype, first,
+                     {static_cast<std::uint64_t>(box_k), 8, 2, static_cast<std::uint64_t>(linear.out) / 8,
+                      static_cast<std::uint64_t>(linear.in / box_k)},
+                     {row, distance, row * 8, box_k * size_of(linear.dtype)},
+                     {static_cast<std::uint32_t>(box_k), 8, 2, static_cast<std::uint32_t>(box_rows) / 16,
+                      static_cast<std::uint32_t>(depth)},
+                     bytes_128);
+  }
   return encode<4>(driver, map, linear.dtype, first,
                    {static_cast<std::uint64_t>(linear.in), 8, 2, static_cast<std::uint64_t>(linear.out) / 8},
                    {row, distance, row * 8},
-                   {static_cast<std::uint32_t>(box_columns), 8, 2, static_cast<std::uint32_t>(box_rows) / 16},
-                   swizzle);
+                   {static_cast<std::uint32_t>(box_k), 8, 2, static_cast<std::uint32_t>(box_rows) / 16},
+                   bytes_128);
 }
 
 bool fit_tensor_maps(const LinearWeights& weights, DType dtype, bool gated) {

@@ -47,10 +47,14 @@ CuResult encode_matrix(const Driver& driver, CuTensorMap& map, DType dtype, cons
                        std::int64_t rows, std::int64_t columns, std::int64_t box_rows,
                        std::int64_t box_columns, Swizzle swizzle);
 
-/// Weights [out, in] of a linear in boxes of `box_rows` rows. Gated: rows of gate and up in turns of eight,
-/// the one that lies first in memory first, `box_rows` of both together.
+/// A matrix [rows, K] in boxes of `box_rows` rows and `depth` blocks of K, 128-byte swizzle; beyond one block
+/// K is two dimensions, and a multiple of the block.
+CuResult encode_operand(const Driver& driver, CuTensorMap& map, DType dtype, const Matrix& matrix,
+                        std::int64_t rows, std::int64_t k, std::int64_t box_rows, int depth);
+
+/// Weights [out, in] of a linear in such boxes. Gated: rows of gate and up in turns of eight, the one that
+/// lies first in memory first, `box_rows` of both together.
 CuResult encode_weights(const Driver& driver, CuTensorMap& map, const LinearSpec& linear,
-                        const LinearWeights& weights, std::int64_t box_rows, std::int64_t box_columns,
-                        Swizzle swizzle);
+                        const LinearWeights& weights, std::int64_t box_rows, int depth);
 
 }  // namespace ingot::gpu

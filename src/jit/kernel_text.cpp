@@ -42,9 +42,10 @@ std::string chain(const LinearSpec& linear) {
   return fmt::format("ingot::device::Chain<{}>", fmt::join(steps, ", "));
 }
 
-/// Without a next step the store rounds.
+/// Without a next step the store rounds, and ReLU's result is the same rounded before or after.
 bool rounds(const LinearSpec& linear) {
-  return rounds_between(linear) && has_steps(linear);
+  return rounds_between(linear) && has_steps(linear) &&
+         (linear.gated || linear.activation != Activation::relu);
 }
 
 std::string linear_name(const LinearSpec& linear, bool names_gate_order) {

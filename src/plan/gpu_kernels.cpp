@@ -148,9 +148,20 @@ KernelPair choose_kernels(const Mlp& mlp, std::int64_t tokens, const GpuDescript
   // Whether the gate lies first changes no time.
   const Pick first =
       pick(first_linear(mlp, true, options.numerics, options.aligned), tokens, gpu, options.tuned);
-  const Pick second = pick(second_linear(mlp, options.numerics, options.aligned), tokens, gpu, options.tuned);
+  Pick second = pick(second_linear(mlp, options.numerics, options.aligned), tokens, gpu, options.tuned);
+  if (first.found && second.found && !second.tuned) {
+    second.tile =
+        fit_behind(first_linear(mlp, true, options.numerics, options.aligned), first.tile, second.tile);
+  }
   return {first.tile,  second.tile, first.us, second.us, first.found && second.found,
           first.tuned, second.tuned};
+}
+
+KernelTile fit_behind(const LinearSpec& first_linear, const KernelTile& first, const KernelTile& second) {
+  const auto* one = std::get_if<sm90::FewTile>(&first);
+  const auto* two = std::get_if<sm90::FewTile>(&second);
+  if (one == nullptr || two == nullptr) return second;
+  return arch::sm90::beside(*one, first_linear.gated, *two);
 }
 
 std::vector<KernelTile> rank_kernels(const LinearSpec& linear, std::int64_t tokens, const GpuDescription& gpu,

@@ -161,9 +161,12 @@ Result<std::vector<Trial>> Tuner::best_pairs(GpuStage& stage, const cpu::Referen
     return Error{ErrorCode::unsupported,
                  fmt::format("no kernel for {} on {}", to_string(problem_.mlp()), description_.name)};
   }
+  const auto pair_of = [&](const KernelTile& first, const KernelTile& second) {
+    return Trial{{first, fit_behind(specs_.first, first, second)}};
+  };
   std::vector<Trial> trials;
-  for (const KernelTile& tile : firsts) trials.push_back({{tile, seconds.front()}});
-  for (std::size_t i = 1; i < seconds.size(); ++i) trials.push_back({{firsts.front(), seconds[i]}});
+  for (const KernelTile& tile : firsts) trials.push_back(pair_of(tile, seconds.front()));
+  for (std::size_t i = 1; i < seconds.size(); ++i) trials.push_back(pair_of(firsts.front(), seconds[i]));
   if (auto ok = measure(stage, reference, trials, 0, 0.6); !ok) return ok.error();
   measured += static_cast<int>(trials.size());
   forecast_us = trials.front().us;
@@ -176,7 +179,7 @@ Result<std::vector<Trial>> Tuner::best_pairs(GpuStage& stage, const cpu::Referen
   by_second.resize(std::min(by_second.size(), best_each));
   std::vector<Trial> pairs;
   for (const Trial& one : by_first) {
-    for (const Trial& two : by_second) pairs.push_back({{one.tiles.first, two.tiles.second}});
+    for (const Trial& two : by_second) pairs.push_back(pair_of(one.tiles.first, two.tiles.second));
   }
   return pairs;
 }

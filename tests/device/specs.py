@@ -49,7 +49,7 @@ class Linear:
 
     def rounds(self, epilogue_warps):
         """Whether the kernel rounds the linear's result before what follows; without a next step, the store does."""
-        return epilogue_warps or (self.between and (self.act != "identity" or self.gated))
+        return epilogue_warps or (self.between and (self.gated or self.act not in ("identity", "relu")))
 
     def chain(self):
         e = f"ingot::device::{self.element}"
@@ -162,6 +162,12 @@ class Few:
             out = self.splits * self.k_warpgroups * (sum_rows * pitch + groups * skew) * 4
         top = ring + out if self.splits > 1 else max(ring, out)
         return top + self.rows * 4 + 8 * (2 * self.stages + 1)
+
+    def depth(self, linear):
+        """Blocks of K a copy brings, as layout.cuh has it."""
+        k = 128 * self.splits
+        whole = self.share == 1 and self.stages % 2 == 0 and linear.k % k == 0
+        return 2 if whole and self.stages // 2 >= self.k_warpgroups and linear.k // k >= self.k_warpgroups else 1
 
     def label(self):
         return (f"f{self.feature_warpgroups}x{self.k_warpgroups}x{self.tokens}s{self.stages}"
