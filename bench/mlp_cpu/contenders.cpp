@@ -68,13 +68,16 @@ Contender& Contenders::named(const std::string& name) {
   return *std::find_if(all_.begin(), all_.end(), [&](const Contender& c) { return c.name == name; });
 }
 
-std::vector<TimeStats> Contenders::times(const profile::SamplingLimits& limits) const {
+std::vector<std::vector<double>> Contenders::samples(const profile::SamplingLimits& limits) const {
   std::vector<profile::Work> works;
   for (const Contender& contender : all_) works.push_back(contender.work);
   profile::SteadyTimer timer;
-  auto samples = profile::sample(works, timer, limits);
+  return profile::sample(works, timer, limits).value();
+}
+
+std::vector<TimeStats> Contenders::times(const profile::SamplingLimits& limits) const {
   std::vector<TimeStats> stats;
-  for (auto& each : samples.value()) stats.push_back(profile::summarize(std::move(each)));
+  for (auto& each : samples(limits)) stats.push_back(profile::summarize(std::move(each)));
   return stats;
 }
 

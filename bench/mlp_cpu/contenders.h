@@ -31,7 +31,9 @@ class Contenders {
   Contender& named(const std::string& name);
   const profile::Problem& problem() const { return problem_; }
 
-  /// Times them in turn; in their places.
+  /// Times them in turn: seconds of every round, in their places.
+  std::vector<std::vector<double>> samples(const profile::SamplingLimits& limits) const;
+  /// The same as statistics.
   std::vector<TimeStats> times(const profile::SamplingLimits& limits) const;
 
  private:
