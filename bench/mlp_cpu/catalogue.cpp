@@ -19,6 +19,9 @@
 namespace {
 
 using namespace ingot;
+using bench_mlp::middle;
+using bench_mlp::over;
+using bench_mlp::Samples;
 
 struct Request {
   std::vector<DType> dtypes;
@@ -55,28 +58,15 @@ GateLayout layout_of(const KnownModel& model) {
   return model.gate.starts_with("packed") ? GateLayout::packed_value_first : GateLayout::separate;
 }
 
-double middle(std::vector<double> values) {
-  return profile::summarize(std::move(values)).median_us * 1e-6;
-}
-
 bool within(double ratio) {
   return std::abs(ratio - 1) <= 0.30;
 }
 
-using Samples = std::vector<std::vector<double>>;
-
-/// Time of rung `index` over each one's: the middle of the ratios of runs that followed each other, which the
-/// drift of the machine's speed does not reach.
+/// Time of rung `index` over each one's.
 std::array<double, 3> over_each(const Samples& samples, std::size_t index) {
-  std::array<double, 3> over{};
-  for (std::size_t i = 0; i < over.size(); ++i) {
-    std::vector<double> ratios;
-    for (std::size_t run = 0; run < std::min(samples[i].size(), samples[index].size()); ++run) {
-      ratios.push_back(samples[index][run] / samples[i][run]);
-    }
-    over[i] = middle(std::move(ratios));
-  }
-  return over;
+  std::array<double, 3> out{};
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = over(samples[index], samples[i]);
+  return out;
 }
 
 class Catalogue {
@@ -145,16 +135,16 @@ void Catalogue::measure(const KnownModel& model, const Mlp& mlp, std::int64_t to
                                          .warm_up_runs = seconds > 0.1 ? 0 : 2});
   const std::string chosen(to_string(choice->chosen.rung));
   const auto index = static_cast<std::size_t>(&contenders->named(chosen) - contenders->all().data());
-  std::array<double, 3> over = over_each(samples, index);
+  std::array<double, 3> ratios = over_each(samples, index);
   // Near the limits more samples decide.
-  if (over[0] > 1.02 || *std::max_element(over.begin(), over.end()) > 1.04) {
+  if (ratios[0] > 1.02 || *std::max_element(ratios.begin(), ratios.end()) > 1.04) {
     samples = contenders->samples(
         {.samples = 41, .least_seconds = 0.4, .most_seconds = std::max(4.0, 5.5 * seconds)});
-    over = over_each(samples, index);
+    ratios = over_each(samples, index);
   }
   std::array<double, 3> us{};
-  for (std::size_t i = 0; i < us.size(); ++i) us[i] = profile::summarize(samples[i]).median_us;
-  const double slower = over[0] - 1, behind = *std::max_element(over.begin(), over.end());
+  for (std::size_t i = 0; i < us.size(); ++i) us[i] = 1e6 * middle(samples[i]);
+  const double slower = ratios[0] - 1, behind = *std::max_element(ratios.begin(), ratios.end());
   const double now = beside_forecasts(contenders->named(chosen), *choice, options);
   const double stored = choice->chosen.forecast_us / us[index];
   const bool best = behind <= 1.05, never_slower = slower <= 0.03;
