@@ -93,9 +93,9 @@ void TuningTable::add(TunedTile tuned) {
   tuned.linear.gate_first = true;
   const auto at = std::lower_bound(tiles_.begin(), tiles_.end(), tuned, before);
   if (at == tiles_.end() || before(tuned, *at)) {
-    tiles_.insert(at, std::move(tuned));
+    tiles_.insert(at, tuned);
   } else if (tuned.us < at->us) {
-    *at = std::move(tuned);
+    *at = tuned;
   }
 }
 
@@ -103,7 +103,7 @@ void TuningTable::replace(TunedTile tuned) {
   std::erase_if(tiles_, [&](const TunedTile& old) {
     return key(old.linear, old.tokens) == key(tuned.linear, tuned.tokens);
   });
-  add(std::move(tuned));
+  add(tuned);
 }
 
 const KernelTile* TuningTable::find(const LinearSpec& linear, std::int64_t representative) const {
@@ -133,7 +133,7 @@ Result<TuningTable> parse_tuning(std::string_view document) {
   if (!device || !kernels || tiles == json.end() || !tiles->is_array()) return unreadable;
   TuningTable table(*device, *kernels);
   for (const Json& object : *tiles) {
-    if (auto tuned = to_tuned(object)) table.add(std::move(*tuned));
+    if (const auto tuned = to_tuned(object)) table.add(*tuned);
   }
   return table;
 }

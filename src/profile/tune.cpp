@@ -216,7 +216,7 @@ Result<TunedPair> tune_gpu(const std::shared_ptr<const gpu::Gpu>& gpu, const Pro
                            const Weights& weights) -> Result<PreparedMlp> {
     const auto trial = std::make_shared<gpu::Gpu>(*gpu);
     trial->tuned = TuningTable("", "");
-    for (TunedTile& tuned : linears.tuned(first, second, 1)) trial->tuned.add(std::move(tuned));
+    for (const TunedTile& tuned : linears.tuned(first, second, 1)) trial->tuned.add(tuned);
     auto executor =
         gpu::prepare(trial, problem.mlp(), weights, {.numerics = options.numerics, .rung = Rung::two_kernel});
     if (!executor) return executor.error();
