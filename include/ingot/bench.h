@@ -106,7 +106,7 @@ struct DescribeOptions {
 };
 
 /// This machine's CPU with measured rates: the stored measurement if it is of this processor, library and
-/// number of threads, else measured now (about a second) and stored in the cache folder. A folder that cannot
+/// number of threads, else measured now (some seconds) and stored in the cache folder. A folder that cannot
 /// be written is a warning. Errors invalid_argument: threads; out_of_memory.
 Result<DeviceDescription> describe_cpu(const DescribeOptions& options = {});
 

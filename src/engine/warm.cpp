@@ -74,6 +74,7 @@ Result<std::vector<jit::KernelText>> kernels_to_warm(const Mlp& mlp, const WarmO
     if (!route.takes_one) add(second_linear(mlp, options.numerics), route.pair.second);
   }
   std::vector<jit::KernelText> kernels;
+  kernels.reserve(by_text.size());
   for (auto& [text, kernel] : by_text) kernels.push_back(std::move(kernel));
   std::ranges::sort(kernels, {}, &jit::KernelText::name);
   return kernels;

@@ -63,7 +63,7 @@ class RouteTable {
   static std::size_t slot(int token_class, bool aligned) {
     return 2 * static_cast<std::size_t>(token_class) + (aligned ? 1 : 0);
   }
-  std::array<std::atomic<const Route*>, 2 * token_classes> slots_{};
+  std::array<std::atomic<const Route*>, 2 * std::size_t{token_classes}> slots_{};
 };
 
 /// What the executor keeps of the caller's weights.

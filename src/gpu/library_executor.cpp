@@ -327,8 +327,7 @@ Result<void> LibraryExecutor::run(const RunArguments& arguments) const {
     if (!found) return found.error();
     for (const Step& step : **found) {
       const auto* const gemm = std::get_if<GemmLaunch>(&step);
-      const auto done =
-          gemm != nullptr ? launch(*gemm, run) : launch(std::get<PointwiseLaunch>(step), run, call);
+      auto done = gemm != nullptr ? launch(*gemm, run) : launch(std::get<PointwiseLaunch>(step), run, call);
       if (!done) return done;
     }
     return {};

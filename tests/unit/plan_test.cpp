@@ -108,6 +108,43 @@ TEST(Plan, FewTokensSplitTheColumnsAndReadTheWeightsOnce) {
   EXPECT_NEAR(made->chosen.forecast_us, 28190, 100);
 }
 
+TEST(Plan, WeightsALittleLargerThanTheCacheComeFromMemoryInPart) {
+  // 10.49 MB of weights where 8.39 fit: a fifth is too much and pushes out as much again, so that 0.4 of it
+  // is read at 20 GB/s and 0.6 at 100 GB/s, 272.6 us; the products take 26.2 us, two phases 4, the rest 0.5.
+  const Mlp mlp{1024, 1280, Activation::identity, false, false, DType::f32};
+  DeviceDescription device = machine();
+  device.cpu.cached_bytes = 2 * 1024 * 1280 * 4 / 1.25;
+  EXPECT_NEAR(plan(mlp, 1, device)->chosen.forecast_us, 303.3, 1);
+  // All of it fits: 104.9 us to read.
+  device.cpu.cached_bytes = 2 * 1024 * 1280 * 4;
+  EXPECT_NEAR(plan(mlp, 1, device)->chosen.forecast_us, 135.6, 1);
+  // Twice too large: none of it stays, 524.3 us.
+  device.cpu.cached_bytes = 1024 * 1280 * 4;
+  EXPECT_NEAR(plan(mlp, 1, device)->chosen.forecast_us, 555.0, 1);
+}
+
+TEST(Plan, FewRowsOfNativeBf16CostAsMuchAsSixteen) {
+  const Mlp mlp{1024, 1024, Activation::identity, false, false, DType::bf16};
+  DeviceDescription device = machine(2);
+  device.cpu.native_bf16 = true;
+  device.cpu.bf16_flops_per_s = 1e12;
+  device.cpu.bf16_row_overhead = 8;
+  device.cpu.cached_bytes = 100e6;
+  device.cpu.task_s = 0;
+  const PlanOptions epilogue{.numerics = {}, .rung = Rung::epilogue};
+  const auto us = [&](std::int64_t tokens) {
+    return plan(mlp, tokens, device, epilogue)->chosen.forecast_us;
+  };
+  // 4.19 MB at 100 GB/s are 41.9 us; 24 rows of 2.1 M weights 100.7 us at 1 TFLOP/s; hidden values and
+  // numbers of y less than 2 us for each 2 tokens.
+  EXPECT_NEAR(us(2), 41.9 + 100.7, 3);
+  EXPECT_NEAR(us(16) - us(2), 14 * (1024 * 0.3e-3 + 2048 * 0.1e-3), 1);
+  // A single row is read along: 4.2 us at 1 TFLOP/s.
+  EXPECT_NEAR(us(1), 41.9 + 4.2, 2);
+  // From there on each row counts, 4.2 us.
+  EXPECT_NEAR(us(32) - us(16), 16 * (4.194 + 1024 * 0.3e-3 + 2048 * 0.1e-3), 1.5);
+}
+
 TEST(Plan, TinyWorkIsNotWorthWakingThreadsFor) {
   const Mlp tiny{16, 32, Activation::relu, false, true, DType::f32};
   const auto made = plan(tiny, 2, machine());
