@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ingot/status.h"
+#include "ingot/timeline.h"
 #include "ingot/trace.h"
 
 namespace ingot {
@@ -139,10 +140,12 @@ struct Explanation {
   std::vector<MlpRow> mlps;                   ///< by total GPU time, largest first
   std::vector<Finding> findings;              ///< worst first
   std::optional<Expectation> expectation;
+  std::optional<Timeline> timeline;  ///< where asked for
 };
 
 struct ExplainOptions {
-  std::string expect;  ///< "" none; syntax: "COUNT NAME, …", see parse_expectation
+  std::string expect;     ///< "" none; syntax: "COUNT NAME, …", see parse_expectation
+  bool timeline = false;  ///< fill Explanation::timeline
 };
 
 /// Explains a trace. Fails with invalid_argument when options.expect cannot be parsed, and with

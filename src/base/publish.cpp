@@ -36,7 +36,8 @@ int write_all(int file, std::string_view bytes) {
 
 Result<void> publish(const std::string& path, std::string_view bytes) {
   std::error_code folder_error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), folder_error);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, folder_error);
   if (folder_error) return unreadable(path, folder_error.value());
   std::string part;
   int file = -1;

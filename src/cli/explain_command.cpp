@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
+#include "base/publish.h"
 #include "cli/command.h"
 #include "ingot/explain.h"
+#include "ingot/page.h"
 #include "ingot/report.h"
 
 namespace ingot::cli {
@@ -11,16 +13,22 @@ namespace {
 
 struct Options {
   std::string trace;
+  std::string html;
   bool json = false;
   bool all = false;
   ExplainOptions explain;
 };
 
-Result<int> run(const Options& options) {
+Result<int> run(Options options) {
+  options.explain.timeline = !options.html.empty();
   Result<trace::Trace> trace = trace::read_file(options.trace);
   if (!trace) return trace.error();
   Result<Explanation> explanation = explain(*trace, options.explain);
   if (!explanation) return explanation.error();
+  if (!options.html.empty()) {
+    if (Result<void> written = base::publish(options.html, page::html(*explanation)); !written)
+      return written.error();
+  }
   const std::string document =
       options.json ? report::json(*explanation)
                    : report::text(*explanation,
@@ -36,6 +44,7 @@ std::function<Result<int>()> setup(CLI::App& app) {
       ->required();
   app.add_flag("--json", options->json, "print one JSON document (schema ingot.explain/1)");
   app.add_flag("--all", options->all, "print every row of every table");
+  app.add_option("--html", options->html, "write a page with the timeline and all tables to this file");
   app.add_option(
       "--expect", options->explain.expect,
       "kernels you expect per call of a region, such as \"3 linear, 1 gelu_tanh, 1 mul\" or \"REGION: …\"; "

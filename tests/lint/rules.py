@@ -22,7 +22,8 @@ ROOMS = {
     "profile": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "engine"},
     "trace": {"base", "model"},
     "report": {"base", "model", "plan", "profile", "trace"},
-    "cli": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "engine", "profile", "trace", "report"},
+    "page": {"base", "model", "plan", "profile", "trace", "report"},
+    "cli": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "engine", "profile", "trace", "report", "page"},
 }
 
 # A public header belongs to the room that implements it; one not named here is plain data, open to all.
@@ -33,6 +34,7 @@ HEADER_ROOMS = {
     "ingot/kernel_name.h": "trace",
     "ingot/explain.h": "trace",
     "ingot/report.h": "report",
+    "ingot/page.h": "page",
 }
 
 # Libraries that belong to one room only.

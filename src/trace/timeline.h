@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "ingot/explain.h"
+#include "ingot/timeline.h"
+#include "trace/context.h"
+
+namespace ingot::trace {
+
+/// Operators, calls and device activities a timeline holds at most.
+inline constexpr std::size_t timeline_events = 150'000;
+
+/// After kernel_rows and mlp_rows, whose order the timeline's indices follow.
+Timeline make_timeline(const Context& context, std::size_t most_events = timeline_events);
+
+}  // namespace ingot::trace
