@@ -28,7 +28,7 @@ class Browser:
 
     def __init__(self, program, limit_s=60):
         self.limit_s = limit_s
-        self.folder = tempfile.TemporaryDirectory(prefix="ingot_browser_")
+        self.folder = tempfile.TemporaryDirectory(prefix="ingot_browser_", ignore_cleanup_errors=True)
         commands, self.to_browser = os.pipe()
         self.from_browser, answers = os.pipe()
         # The protocol's pipe is descriptors 3 and 4 of the browser; the shell moves them there.

@@ -31,13 +31,13 @@ function rungBar(rung, scale, floor) {
     element('div', {class: 'says'}, says));
 }
 
-function ladderSection(ladder) {
+function ladderSection(ladder, alone) {
   const {mlp, device, rungs} = ladder;
   const floor = Math.max(ladder.floor.compute_us || 0, ladder.floor.memory_us || 0);
   const bound = (ladder.floor.compute_us || 0) >= (ladder.floor.memory_us || 0) ? 'arithmetic' : 'memory';
   // A single slow sample must not press all bars together.
   const scale = Math.max(floor, ...rungs.map((rung) => rung.time_us ? rung.time_us.median : 0)) * 1.06 || 1;
-  return section(mlpSentence(mlp),
+  return section(alone ? 'Rungs' : mlpSentence(mlp),
     `${visible(device.name)}${ladder.library ? ', ' + visible(ladder.library) : device.library ? ', ' + visible(device.library) : ''}; numerics ${ladder.numerics}. ` +
     `Dashed: the floor of ${duration(floor)}, set by ${bound}: ${trimmed(ladder.floor.flops / 1e9, 1)} GFLOP and ${bytes(ladder.floor.bytes)} at this device’s rates. ` +
     'Thin line: fastest to slowest sample.',
@@ -60,6 +60,17 @@ function ladderSection(ladder) {
     ladder.skipped.length ? element('p', {class: 'note'}, 'Not run: ' + ladder.skipped.map((rung) => `${rung.name} (${visible(rung.reason)})`).join('; ')) : null);
 }
 
+function ladderTiles(ladder) {
+  const timed = ladder.rungs.filter((rung) => rung.ok && rung.time_us).sort((a, b) => a.time_us.median - b.time_us.median);
+  if (timed.length === 0) return null;
+  const [fastest] = timed;
+  const unfused = ladder.rungs.find((rung) => rung.name === 'unfused') || timed[timed.length - 1];
+  return [tile('Fastest', duration(fastest.time_us.median), fastest.name),
+    tile('Against unfused', fastest.speedup ? `${trimmed(fastest.speedup, 2)} ×` : '–', 'time'),
+    tile('Launches', `${unfused.launches} → ${fastest.launches}`, `${unfused.name} → ${fastest.name}`),
+    tile('Memory traffic', bytes(fastest.bytes), `${unfused.name}: ${bytes(unfused.bytes)}`)];
+}
+
 function benchPage(data) {
   const {ladders, trace} = data.bench;
   const failed = sum(ladders, (ladder) => ladder.rungs.filter((rung) => !rung.ok).length);
@@ -71,8 +82,8 @@ function benchPage(data) {
       element('h1', null, ladders.length === 1 ? mlpSentence(ladders[0].mlp) : plural(ladders.length, 'MLP')),
       element('p', {class: 'lead'}, 'Every way to run it on this device, each checked against float64 before it was timed.'),
       element('dl', {class: 'tiles'}, tile('Rungs', count(rungs), failed ? `${failed} failed` : 'all within their bounds'),
-        tile('Fastest', best.length ? `${trimmed(Math.max(...best), 2)} ×` : '–', 'over unfused'))),
-    ...ladders.map(ladderSection),
+        ladders.length === 1 ? ladderTiles(ladders[0]) : tile('Most', best.length ? `${trimmed(Math.max(...best), 2)} ×` : '–', 'over unfused'))),
+    ...ladders.map((ladder) => ladderSection(ladder, ladders.length === 1)),
   ];
   return {page, lanes: null};
 }

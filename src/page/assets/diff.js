@@ -28,7 +28,7 @@ function countTable(label, rows, sides) {
     columns.push({title: before + 'count', value: (row) => row[side], text: (row) => count(row[side])});
     columns.push({title: before + 'µs', value: (row) => row[side + '_us'], text: (row) => micros(row[side + '_us'])});
   }
-  return table(label, columns, rows);
+  return table(label, columns, rows, 'narrow');
 }
 
 function diffFigure(panels) {
@@ -83,9 +83,9 @@ function diffPage(data) {
     diff.replacements.length ? section('Fused and replaced', null, element('ul', {class: 'chips'}, diff.replacements.map((one) =>
       element('li', null, element('b', null, one.what), visible(one.before.join(' + ')), ' → ', element('strong', null, visible(one.after.join(' + '))))))) : null,
     diff.regions.length ? section('Regions', 'Per call; microseconds are medians.', diffRegionTable(diff.regions)) : null,
-    rowsOf(diff.kernels_gone, 'Kernels gone', basis, ['before']), rowsOf(diff.kernels_new, 'New kernels', basis, ['after']),
+    element('div', {class: 'pair'}, rowsOf(diff.kernels_gone, 'Kernels gone', basis, ['before']), rowsOf(diff.kernels_new, 'New kernels', basis, ['after'])),
     rowsOf(diff.kernels_identical, 'Kernels byte-for-byte the same', basis, ['before', 'after']),
-    rowsOf(diff.ops_gone, 'Operators gone', basis, ['before']), rowsOf(diff.ops_new, 'New operators', basis, ['after']),
+    element('div', {class: 'pair'}, rowsOf(diff.ops_gone, 'Operators gone', basis, ['before']), rowsOf(diff.ops_new, 'New operators', basis, ['after'])),
     leftOut([...data.left_out, ...traces.flatMap((trace) => trace.left_out)]),
   ];
   return {page, lanes: drawn && drawn.lanes};

@@ -225,13 +225,13 @@ function regionTable(regions) {
 }
 
 function kernelTable(kernels) {
-  const all = sum(kernels, (row) => row.total_us);
+  const most = Math.max(0, ...kernels.map((row) => row.total_us));
   return table('Kernels', [
     {title: 'kernel', left: true, kind: 'name', value: (row) => row.short_name, hint: (row) => row.name,
      text: (row) => [element('span', {class: 'dot', style: {'--c': `var(--${workOf(row.kind)})`}}), visible(row.short_name || row.name)]},
     {title: 'operator', left: true, kind: 'name', value: (row) => row.op},
     {title: 'calls', value: (row) => row.calls},
-    {title: 'total µs', value: (row) => row.total_us, text: (row) => micros(row.total_us), share: (row) => all > 0 ? row.total_us / all : 0},
+    {title: 'total µs', value: (row) => row.total_us, text: (row) => micros(row.total_us), share: (row) => most > 0 ? row.total_us / most : 0},
     {title: 'min', value: (row) => row.min_us, text: (row) => micros(row.min_us)},
     {title: 'median', value: (row) => row.median_us, text: (row) => micros(row.median_us)},
     {title: 'max', value: (row) => row.max_us, text: (row) => micros(row.max_us)},
@@ -245,12 +245,13 @@ function kernelTable(kernels) {
 }
 
 function quietTable(ops) {
+  const most = Math.max(0, ...ops.map((row) => row.cpu_share));
   return table('Operators that launch nothing', [
     {title: 'operator', left: true, kind: 'name', value: (row) => row.name},
     {title: 'calls', value: (row) => row.calls},
     {title: 'own CPU time, µs', value: (row) => row.cpu_us, text: (row) => micros(row.cpu_us)},
-    {title: 'of CPU time', value: (row) => row.cpu_share, text: (row) => percent(row.cpu_share), share: (row) => row.cpu_share},
-  ], ops);
+    {title: 'of CPU time', value: (row) => row.cpu_share, text: (row) => percent(row.cpu_share), share: (row) => most > 0 ? row.cpu_share / most : 0},
+  ], ops, 'narrow');
 }
 
 function expectationTable(expectation) {
@@ -260,7 +261,7 @@ function expectationTable(expectation) {
       {title: 'expected', value: (row) => row.expected}, {title: 'found', value: (row) => row.found},
       {title: '', left: true, value: (row) => row.found - row.expected,
        text: (row) => row.found === row.expected ? 'as expected' : (row.found > row.expected ? '+' : '') + count(row.found - row.expected)},
-    ], expectation.items));
+    ], expectation.items, 'narrow'));
 }
 
 function traceFacts(trace) {

@@ -4,6 +4,7 @@
 
 const rowHeight = {region: 18, op: 17, call: 17, device: 30, idle: 14};
 const arrowRoom = 40;
+const mlpTitleHeight = 13;  // above a device's lane, so that boxes have a name
 const axisHeight = 26;
 const mostArrows = 260;
 const mostLanes = {cpu: 3, device: 6};
@@ -56,7 +57,8 @@ class Lanes {
       }
       for (const lane of this.lanesOf(panel, false)) y = this.placeLane(panel, lane, y);
       if (panel.timeline.lanes.some((lane) => lane.device)) y += arrowRoom - 12;
-      for (const lane of this.lanesOf(panel, true)) y = this.placeLane(panel, lane, y);
+      const titles = panel.timeline.mlps.length ? mlpTitleHeight : 0;
+      for (const lane of this.lanesOf(panel, true)) y = this.placeLane(panel, lane, y, titles);
       for (const lane of panel.timeline.lanes.filter((one) => one.idle)) y = this.placeLane(panel, lane, y);
       y += 10;
     }
@@ -64,9 +66,9 @@ class Lanes {
     this.scene.style.height = this.canvas.style.height = this.height + 'px';
   }
 
-  placeLane(panel, lane, y) {
+  placeLane(panel, lane, y, room) {
     this.titles.push({text: visible(lane.label), y: y + 12, strong: false});
-    y += 17;
+    y += 17 + (room || 0);
     for (const row of lane.rows) {
       const kind = lane.idle ? 'idle' : lane.device ? 'device' : row.members.length ? lane.kind[row.members[0]] : 'op';
       const height = rowHeight[kind] || rowHeight.op;

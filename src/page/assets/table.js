@@ -22,7 +22,7 @@ function cell(column, row) {
 }
 
 /** A table of `rows`; `label` is its name for those who cannot see it. Rows stay in their order until a head is pressed. */
-function table(label, columns, rows) {
+function table(label, columns, rows, kind) {
   let shown = rows.length > shortTable ? shortTable : rows.length;
   let sorted = rows;
   const body = element('tbody');
@@ -54,6 +54,6 @@ function table(label, columns, rows) {
     fill();
   };
   fill();
-  return element('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label},
+  return element('div', {class: 'scroll ' + (kind || ''), tabindex: 0, role: 'region', 'aria-label': label},
                  element('table', {'aria-label': label}, element('thead', null, element('tr', null, heads)), body), more);
 }
