@@ -30,6 +30,12 @@ std::string text(const Diff& diff, const TextOptions& options = {});
 std::string json(const Explanation& explanation);
 std::string json(const Diff& diff);
 
+/// The trace as Chrome-trace JSON, for Perfetto and other readers of the profiler's files: all that was read
+/// of it (operators, calls, device work, annotations; no Python frames), and as a process "Ingot" the
+/// findings, and from the explanation's timeline the MLPs and the device's idle time. The explanation must be
+/// the trace's own.
+std::string perfetto(const trace::Trace& trace, const Explanation& explanation);
+
 std::string text(const Ladder& ladder, const TextOptions& options = {});
 std::string text(const Plan& plan, const TextOptions& options = {});
 std::string text(const std::vector<KnownModel>& models, const TextOptions& options = {});

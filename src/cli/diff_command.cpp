@@ -20,9 +20,9 @@ struct Options {
 
 Result<void> write_page(const std::string& file, const Diff& changes, const trace::Trace& before,
                         const trace::Trace& after) {
-  const auto first = explain(before, {.expect = "", .timeline = true});
+  const auto first = explain(before, {.timeline = true});
   if (!first) return first.error();
-  const auto second = explain(after, {.expect = "", .timeline = true});
+  const auto second = explain(after, {.timeline = true});
   if (!second) return second.error();
   return base::publish(file, page::html(changes, *first, *second));
 }

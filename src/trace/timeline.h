@@ -9,10 +9,8 @@
 
 namespace ingot::trace {
 
-/// Operators, calls and device activities a timeline holds at most.
-inline constexpr std::size_t timeline_events = 150'000;
-
-/// After kernel_rows and mlp_rows, whose order the timeline's indices follow.
-Timeline make_timeline(const Context& context, std::size_t most_events = timeline_events);
+/// `most_events`: ExplainOptions::timeline_events. After kernel_rows and mlp_rows, whose order the timeline's
+/// indices follow.
+Timeline make_timeline(const Context& context, std::size_t most_events);
 
 }  // namespace ingot::trace

@@ -18,7 +18,7 @@ function isLight(colour) {
     const c = ((value >> shift) & 255) / 255;
     return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
   };
-  return 0.2126 * channel(16) + 0.7152 * channel(8) + 0.0722 * channel(0) > 0.24;
+  return 0.2126 * channel(16) + 0.7152 * channel(8) + 0.0722 * channel(0) > 0.2;
 }
 
 class Brush {
