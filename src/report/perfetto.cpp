@@ -21,7 +21,7 @@ using trace::no_id;
 using trace::StringId;
 using trace::Trace;
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -30,7 +30,7 @@ std::string lane_id(const std::string& text) {
   const bool number =
       !text.empty() && text.size() < 18 && (text.size() == 1 || text[0] != '0') &&
       std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-  return number ? text : quoted(text);
+  return number ? text : json_string(text);
 }
 
 class Writer {
@@ -55,7 +55,7 @@ class Writer {
  private:
   const std::string& name(StringId id) {
     const auto [at, fresh] = names_.try_emplace(id);
-    if (fresh) at->second = quoted(trace_.strings[id]);
+    if (fresh) at->second = json_string(trace_.strings[id]);
     return at->second;
   }
 
@@ -94,7 +94,7 @@ class Writer {
       out_ += fmt::format(
           R"({}{{"id":{},"name":{},"totalGlobalMem":{},"computeMajor":{},"computeMinor":{},"maxThreadsPerMultiprocessor":{},)"
           R"("regsPerMultiprocessor":{},"sharedMemPerMultiprocessor":{},"warpSize":{},"numSms":{}}})",
-          i == 0 ? "" : ",", d.id, quoted(d.name), d.memory_bytes, d.compute_major, d.compute_minor,
+          i == 0 ? "" : ",", d.id, json_string(d.name), d.memory_bytes, d.compute_major, d.compute_minor,
           d.max_threads_per_sm, d.registers_per_sm, d.shared_memory_per_sm, d.warp_size, d.sms);
     }
     out_ += "],\n\"displayTimeUnit\":\"ms\",\n\"traceEvents\":[\n";
@@ -218,9 +218,10 @@ class Writer {
     describe("thread_name", pid, mlps, R"("name":"MLPs")");
     describe("thread_name", pid, idle, R"("name":"GPU idle")");
     for (const Finding& f : explanation_.findings) {
-      event("ingot", quoted(f.title), pid, std::to_string(findings), trace_.first_ns, timeline.span_ns,
-            fmt::format(R"("id":{},"detail":{},"saving_us":{},"action":{})", quoted(f.id), quoted(f.detail),
-                        f.saving_us ? fmt::format("{:.3f}", *f.saving_us) : "null", quoted(f.action)));
+      event("ingot", json_string(f.title), pid, std::to_string(findings), trace_.first_ns, timeline.span_ns,
+            fmt::format(R"("id":{},"detail":{},"saving_us":{},"action":{})", json_string(f.id),
+                        json_string(f.detail), f.saving_us ? fmt::format("{:.3f}", *f.saving_us) : "null",
+                        json_string(f.action)));
     }
     std::int64_t mlp_end = 0;
     for (const TimelineMlp* mlp : in_order(timeline.mlps)) {
@@ -228,7 +229,7 @@ class Writer {
       // Slices of a track must not cross: one that begins inside of another (a second stream) is left out.
       if (mlp->start_ns < mlp_end) continue;
       mlp_end = mlp->end_ns;
-      event("ingot", quoted(mlp_name(row)), pid, std::to_string(mlps), trace_.first_ns + mlp->start_ns,
+      event("ingot", json_string(mlp_name(row)), pid, std::to_string(mlps), trace_.first_ns + mlp->start_ns,
             mlp->end_ns - mlp->start_ns,
             fmt::format(R"("kernels per call":{:.1f},"us now":{:.3f},"fused, estimate, us":{})",
                         row.kernels_per_call.value_or(0), row.gpu_us_per_call.value_or(0),

@@ -21,9 +21,10 @@ ROOMS = {
     "engine": {"base", "model", "plan", "cpu", "jit", "gpu"},
     "profile": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "engine"},
     "trace": {"base", "model"},
-    "report": {"base", "model", "plan", "profile", "trace"},
-    "page": {"base", "model", "plan", "profile", "trace", "report"},
-    "cli": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "engine", "profile", "trace", "report", "page"},
+    "cost": {"base", "model", "plan", "trace"},
+    "report": {"base", "model", "plan", "profile", "trace", "cost"},
+    "page": {"base", "model", "plan", "profile", "trace", "cost", "report"},
+    "cli": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "engine", "profile", "trace", "cost", "report", "page"},
 }
 
 # A public header belongs to the room that implements it; one not named here is plain data, open to all.
@@ -33,6 +34,7 @@ HEADER_ROOMS = {
     "ingot/bench.h": "profile",
     "ingot/kernel_name.h": "trace",
     "ingot/explain.h": "trace",
+    "ingot/cost.h": "cost",
     "ingot/report.h": "report",
     "ingot/page.h": "page",
 }

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from page_file import data_of, hostile_trace, lanes_of, trace_events
 
-INGOT = Path(sys.argv.pop(1))
+INGOT = Path(sys.argv.pop(1)).resolve()
 TRACES = Path(sys.argv.pop(1))
 ASSETS = Path(__file__).resolve().parents[2] / "src" / "page" / "assets"
 GEGLU = TRACES / "geglu_64x128x768x3072_eager.json.gz"
@@ -25,6 +25,17 @@ LIMIT = 5_000_000
 
 def ingot(*arguments, **more):
     return subprocess.run([INGOT, *map(str, arguments)], capture_output=True, timeout=120, **more)
+
+
+def same_but_cut(shown, full):
+    """Whether a page's value is the report's, with long names cut."""
+    if isinstance(full, dict):
+        return shown.keys() == full.keys() and all(same_but_cut(shown[key], full[key]) for key in full)
+    if isinstance(full, list):
+        return len(shown) == len(full) and all(map(same_but_cut, shown, full))
+    if isinstance(full, str) and len(full.encode()) > 240:
+        return shown.endswith("…") and len(shown.encode()) in range(230, 241) and full.startswith(shown[:-1])
+    return shown == full
 
 
 def nanoseconds(value):
@@ -48,11 +59,11 @@ class Pages(unittest.TestCase):
 
     def test_the_tables_are_the_json_report_and_stdout_stays_as_it_is(self):
         data = data_of(self.page("explain", GEGLU))
-        self.assertEqual(data["traces"][0]["explain"], json.loads(ingot("explain", "--json", GEGLU).stdout))
+        self.assertTrue(same_but_cut(data["traces"][0]["explain"], json.loads(ingot("explain", "--json", GEGLU).stdout)))
         self.assertEqual(data["traces"][0]["left_out"], [])
         data = data_of(self.page("diff", GEGLU, COMPILED))
-        self.assertEqual(data["diff"], json.loads(ingot("diff", "--json", GEGLU, COMPILED).stdout))
-        self.assertEqual(data["traces"][1]["explain"], json.loads(ingot("explain", "--json", COMPILED).stdout))
+        self.assertTrue(same_but_cut(data["diff"], json.loads(ingot("diff", "--json", GEGLU, COMPILED).stdout)))
+        self.assertTrue(same_but_cut(data["traces"][1]["explain"], json.loads(ingot("explain", "--json", COMPILED).stdout)))
         file = self.folder / "other.html"
         self.assertEqual(ingot("explain", GEGLU, "--html", file).stdout, ingot("explain", GEGLU).stdout)
         both = ingot("bench", "--tokens", "8", "--dim", "8", "--hidden", "16", "--seconds", "0.01", "--json", "--html", file)
@@ -173,7 +184,7 @@ class Pages(unittest.TestCase):
         self.assertNotIn(b"<img", page)
         data = data_of(page)["traces"][0]
         self.assertEqual(data["timeline"]["names"][0], names[0])
-        longest = max(data["timeline"]["names"], key=len)
+        longest = next(name for name in data["timeline"]["names"] if name.startswith("xxx"))
         self.assertTrue(longest.endswith("x…") and len(longest) < 300, longest[-20:])
         grins = next(name for name in data["timeline"]["names"] if name.startswith("\U0001f600"))
         self.assertEqual(set(grins), {"\U0001f600", "…"})  # cut between characters

@@ -37,7 +37,7 @@ function hero(explain) {
       tile('GPU busy', duration(summary.gpu_busy_us), idle > 0 ? percent(summary.gpu_busy_us / idle) + ' of its span' : null),
       tile('GPU idle', duration(summary.gpu_idle_us), idle > 0 ? percent(summary.gpu_idle_us / idle) + ' of its span' : null),
       tile('Kernels', count(summary.kernels), plural(summary.launches, 'launch', 'launches')),
-      tile('MLPs', count(sum(mlps, (mlp) => mlp.calls)), mlps.length ? plural(mlps.length, 'shape') : 'none found'),
+      tile('Calls of MLPs', count(sum(mlps, (mlp) => mlp.calls)), mlps.length ? plural(mlps.length, 'shape') : 'none found'),
       tile('Largest saving', best ? duration(best.saving_us) : '–', best ? 'estimate, first such finding below' : 'no estimate')),
     timeBar(explain));
 }
