@@ -170,7 +170,10 @@ class Writer {
     const auto& gpu = trace_.gpu;
     for (std::size_t i = 0; i < gpu.size(); ++i) {
       std::string args = ids(gpu.external_id[i], gpu.correlation[i]);
-      const auto add = [&](std::string text) { args += (args.empty() ? "" : ",") + std::move(text); };
+      const auto add = [&](const std::string& text) {
+        if (!args.empty()) args += ',';
+        args += text;
+      };
       if (gpu.device[i] >= 0) add(fmt::format(R"("device":{})", gpu.device[i]));
       if (gpu.stream[i] >= 0) add(fmt::format(R"("stream":{})", gpu.stream[i]));
       std::string_view category = "kernel";

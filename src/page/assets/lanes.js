@@ -182,7 +182,8 @@ class Lanes {
       brush.font(11.5, 640);
       const left = Math.max(device.x, 4);
       const room = Math.min(device.x + device.width, this.width) - left;
-      if (room > 46) brush.text(title, left + 3, device.y - 5, room - 6, colour);
+      const whole = brush.context.measureText(title).width <= room - 6;
+      if (room > 34) brush.text(whole ? title : 'MLP', left + 3, device.y - 5, room - 6, colour);
     }
     brush.font(11.5);
   }
