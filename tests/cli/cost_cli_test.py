@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 
 INGOT = Path(sys.argv.pop(1)).resolve()
-TRACES = Path(sys.argv.pop(1))
+TRACES = Path(sys.argv.pop(1)).resolve()
 GEGLU = TRACES / "geglu_64x128x768x3072_eager.json.gz"
 
 

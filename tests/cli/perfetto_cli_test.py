@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 INGOT = Path(sys.argv.pop(1)).resolve()
-TRACES = Path(sys.argv.pop(1))
+TRACES = Path(sys.argv.pop(1)).resolve()
 GEGLU = TRACES / "geglu_64x128x768x3072_eager.json.gz"
 COPIED = ("cpu_op", "kernel", "gpu_memcpy", "gpu_memset", "user_annotation", "gpu_user_annotation", "overhead", "cuda_runtime", "cuda_driver")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from page_file import data_of, hostile_trace, lanes_of, trace_events
 
 INGOT = Path(sys.argv.pop(1)).resolve()
-TRACES = Path(sys.argv.pop(1))
+TRACES = Path(sys.argv.pop(1)).resolve()
 ASSETS = Path(__file__).resolve().parents[2] / "src" / "page" / "assets"
 GEGLU = TRACES / "geglu_64x128x768x3072_eager.json.gz"
 COMPILED = TRACES / "geglu_64x128x768x3072_compile.json.gz"
@@ -184,8 +184,9 @@ class Pages(unittest.TestCase):
         self.assertNotIn(b"<img", page)
         data = data_of(page)["traces"][0]
         self.assertEqual(data["timeline"]["names"][0], names[0])
-        longest = next(name for name in data["timeline"]["names"] if name.startswith("xxx"))
-        self.assertTrue(longest.endswith("x…") and len(longest) < 300, longest[-20:])
+        longest = next(name for name in data["timeline"]["names"] if name.startswith("yyy"))
+        self.assertTrue(longest.endswith("y…") and len(longest) < 300, longest[-20:])
+        self.assertEqual(data["explain"]["trace"]["skipped_events"], 4)
         grins = next(name for name in data["timeline"]["names"] if name.startswith("\U0001f600"))
         self.assertEqual(set(grins), {"\U0001f600", "…"})  # cut between characters
         self.assertTrue(all(len(kernel["name"]) < 300 for kernel in data["explain"]["kernels"]))

@@ -38,9 +38,10 @@ def trace_events(path):
 
 
 def hostile_trace(path):
-    """A trace whose names try to break out of the page: markup, quotes, control characters, ten megabytes."""
+    """A trace whose names try to break out of the page: markup, quotes, control characters, megabytes."""
     names = ["</script><script>window.hacked=1</script>", "<img src=x onerror='window.hacked=2'>", "\"'`${window.hacked=3}&amp;&lt;",
-             "<!--<script>", "a\u0000b\u0001c\u001b[31m\u007f\u202eevil\u2028\u2029", "]]>", "\ud83d\ude00" * 200, "x" * 10_000_000, "{{data}}{{title}}"]
+             "<!--<script>", "a\u0000b\u0001c\u001b[31m\u007f\u202eevil\u2028\u2029", "]]>", "\ud83d\ude00" * 200, "{{data}}{{title}}",
+             "y" * 7_000_000, "x" * 10_000_000]  # an event of more than 8 MiB is skipped, and counted
     events = []
     for i, name in enumerate(names):
         ts = 1000 + 100 * i

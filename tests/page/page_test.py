@@ -16,7 +16,7 @@ from browser import Browser, find_browser
 from page_file import data_of, hostile_trace
 
 INGOT = Path(sys.argv.pop(1)).resolve()
-TRACES = Path(sys.argv.pop(1))
+TRACES = Path(sys.argv.pop(1)).resolve()
 PICTURES = Path(sys.argv.pop(1))
 GEGLU = TRACES / "geglu_64x128x768x3072_eager.json.gz"
 COMPILED = TRACES / "geglu_64x128x768x3072_compile.json.gz"
