@@ -64,10 +64,10 @@ system_error thread tuple type_traits typeindex typeinfo unordered_map unordered
 version cassert cctype cerrno cfenv cfloat cinttypes climits clocale csetjmp csignal cstdarg cuchar cwchar cwctype
 """.split())
 
-SOURCE_SUFFIXES = {".cpp", ".h", ".cuh", ".cu", ".py", ".sh", ".cmake", ".in"}
+SOURCE_SUFFIXES = {".cpp", ".h", ".cuh", ".cu", ".py", ".sh", ".cmake", ".in", ".html", ".css", ".js"}
 SOURCE_NAMES = {"CMakeLists.txt", "Makefile", "run"}
 CPP_SUFFIXES = {".cpp", ".h", ".cuh", ".cu"}
-TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".json", ".txt", ".toml", ".yml", ".html", ".js", ".css"}
+TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".json", ".txt", ".toml", ".yml"}
 # Recorded or generated data, written by other programs.
 DATA_FOLDERS = ("examples/traces/", "tests/data/", "tests/fuzz/corpus/")
 

@@ -25,7 +25,7 @@ class Lanes {
                                 {from: Infinity, to: -Infinity});
     this.view = {...this.limits, scale: 1};
     this.place();
-    this.listen();
+    listen(this);
     this.tell();
   }
 
@@ -346,62 +346,5 @@ class Lanes {
     const size = Math.max(lane.dur[event], 200);
     const start = lane.start[event] - panel.origin;
     this.show(start - size * 0.4, start + size * 1.4);
-  }
-
-  listen() {
-    const {canvas} = this;
-    const pointers = new Map();
-    let moved = 0;
-    canvas.addEventListener('pointerdown', (event) => {
-      pointers.set(event.pointerId, event.offsetX);
-      moved = 0;
-      canvas.setPointerCapture(event.pointerId);
-      canvas.classList.add('drag');
-    });
-    canvas.addEventListener('pointermove', (event) => {
-      if (!pointers.has(event.pointerId)) {
-        this.hover(this.hit(event.offsetX, event.offsetY), event.offsetX, event.offsetY);
-        return;
-      }
-      const before = [...pointers.values()];
-      const by = event.offsetX - pointers.get(event.pointerId);
-      moved += Math.abs(by);
-      pointers.set(event.pointerId, event.offsetX);
-      if (pointers.size === 2) {
-        const after = [...pointers.values()];
-        const spread = (pair) => Math.max(24, Math.abs(pair[0] - pair[1]));
-        this.zoom(spread(before) / spread(after), (after[0] + after[1]) / 2);
-      } else if (moved > 3) {
-        this.hover(null);
-        this.pan(-by / this.width);
-      }
-    });
-    const lift = (event) => {
-      if (pointers.delete(event.pointerId) && moved <= 3 && event.type === 'pointerup') this.select(this.hit(event.offsetX, event.offsetY), false);
-      if (pointers.size === 0) canvas.classList.remove('drag');
-    };
-    canvas.addEventListener('pointerup', lift);
-    canvas.addEventListener('pointercancel', lift);
-    canvas.addEventListener('pointerleave', () => this.hover(null));
-    canvas.addEventListener('dblclick', (event) => {
-      const at = this.hit(event.offsetX, event.offsetY);
-      if (at) this.closer(at);
-    });
-    canvas.addEventListener('wheel', (event) => {
-      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;
-      if (!event.ctrlKey && !event.metaKey && !sideways) return;  // the page scrolls
-      event.preventDefault();
-      if (sideways) this.pan((event.deltaX || event.deltaY) / this.width);
-      else this.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.01), event.offsetX);
-    }, {passive: false});
-    document.addEventListener('keydown', (event) => {
-      if (!/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) this.key(event);
-    });
-    new ResizeObserver(() => this.redraw()).observe(this.scene);
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
-    // On paper everything is light.
-    const paper = (light) => () => { document.documentElement.classList.toggle('light', light); this.draw(); };
-    addEventListener('beforeprint', paper(true));
-    addEventListener('afterprint', paper(false));
   }
 }
