@@ -220,8 +220,11 @@ class Writer {
     describe("thread_name", pid, findings, R"("name":"Findings, worst first")");
     describe("thread_name", pid, mlps, R"("name":"MLPs")");
     describe("thread_name", pid, idle, R"("name":"GPU idle")");
+    int number = 0;
     for (const Finding& f : explanation_.findings) {
-      event("ingot", json_string(f.title), pid, std::to_string(findings), trace_.first_ns, timeline.span_ns,
+      // Numbered: readers take every name that begins with "ProfilerStep" for a step.
+      const std::string title = fmt::format("{}. {}", ++number, f.title);
+      event("ingot", json_string(title), pid, std::to_string(findings), trace_.first_ns, timeline.span_ns,
             fmt::format(R"("id":{},"detail":{},"saving_us":{},"action":{})", json_string(f.id),
                         json_string(f.detail), f.saving_us ? fmt::format("{:.3f}", *f.saving_us) : "null",
                         json_string(f.action)));

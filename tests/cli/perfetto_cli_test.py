@@ -64,7 +64,7 @@ class Perfetto(unittest.TestCase):
         report = json.loads(ingot("explain", "--json", GEGLU).stdout)
         tracks = {e["tid"]: e["args"]["name"] for e in written if e["ph"] == "M" and e["name"] == "thread_name"}
         by_track = {name: [e for e in written if e.get("cat") == "ingot" and e["tid"] == tid] for tid, name in tracks.items()}
-        self.assertEqual([e["name"] for e in by_track["Findings, worst first"]], [f["title"] for f in report["findings"]])
+        self.assertEqual([e["name"] for e in by_track["Findings, worst first"]], [f"{i + 1}. {f['title']}" for i, f in enumerate(report["findings"])])
         self.assertEqual([e["name"] for e in by_track["MLPs"]], ["MLP 8192x768->3072 gelu_tanh gated"] * 3)
         kernels = [(e["ts"], e["ts"] + e["dur"]) for e in written if e.get("cat") in ("kernel", "gpu_memset")]
         for mlp in by_track["MLPs"]:
