@@ -148,8 +148,8 @@ Result<Cost> cost_of_models(const std::vector<std::string>& models, const Device
   const VideoSize& size = *cost.options.size;
   cost.assumptions.insert(
       cost.assumptions.begin(),
-      {fmt::format("{}x{}, {} frames; {} steps of {} forwards; {} at once", size.height, size.width,
-                   size.frames, options.steps, *cost.options.guidance, options.batch),
+      {fmt::format("{}x{}, {} frames; {} steps of {} forwards", size.height, size.width, size.frames,
+                   options.steps, *cost.options.guidance),
        "only the feed-forwards of the denoising model are counted: not attention, text encoder, autoencoder "
        "or waiting for launches",
        fmt::format(

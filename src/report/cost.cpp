@@ -21,7 +21,7 @@ constexpr double thousand = 1000;
 
 std::string amount(const std::optional<double>& money) {
   if (!money) return "-";
-  return *money < 10 ? fmt::format("{:.4f}", *money) : fmt::format("{:.2f}", *money);
+  return *money < 10 ? fmt::format("{:.4g}", *money) : fmt::format("{:.2f}", *money);
 }
 
 std::string speedup(double before, double after) {
@@ -129,6 +129,7 @@ std::string text(const Cost& cost, const TextOptions& options) {
   if (cost.rest_s)
     out += fmt::format("  everything else takes {} a video, before and after\n", seconds_text(*cost.rest_s));
   for (const std::string& line : cost.assumptions) out += fmt::format("  {}\n", line);
+  if (cost.options.size) out += fmt::format("  videos at once: {}\n", cost.options.batch);
   out += cost.options.price_per_hour ? fmt::format("  a GPU costs {:g} an hour, and is busy all of it\n",
                                                    *cost.options.price_per_hour)
                                      : "  no price: give --price, of one GPU an hour\n";
