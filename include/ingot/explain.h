@@ -5,6 +5,7 @@
 // optional means "the trace does not say": it is null in JSON and never a guess.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -4,8 +4,10 @@
 // nothing in between, and which of it was one MLP. Times are nanoseconds since the first event of the trace.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ingot {

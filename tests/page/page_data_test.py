@@ -236,6 +236,12 @@ class Pages(unittest.TestCase):
         self.fails_to_write(page, preexec_fn=small_files)
         self.assertEqual(page.read_text(), "old")
 
+    def test_devices(self):
+        self.fails_to_write("/dev/full")
+        result = ingot("explain", GEGLU, "--html", "/dev/stdout")
+        self.assertEqual(result.returncode, 0, result.stderr.decode())
+        self.assertEqual(data_of(result.stdout)["page"], "explain")
+
     def test_a_page_in_this_folder(self):
         result = ingot("explain", GEGLU, "--html", "page.html", cwd=self.folder)
         self.assertEqual(result.returncode, 0, result.stderr.decode())
