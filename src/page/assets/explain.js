@@ -284,7 +284,7 @@ function explainPage(data) {
   const rowsOf = (rows, title, remark, make) => rows.length ? section(title, remark, make(rows)) : null;
   const page = [
     masthead('explain', traceFacts(explain.trace)), hero(explain), ...warnings(explain.trace),
-    section('Timeline', 'Launches above, kernels below, to scale. Hatched: the GPU does nothing. A box around both lanes is one MLP.',
+    section('Timeline', 'Launches above, kernels below, to scale. Hatched: the GPU does nothing. A box around both lanes is one MLP. Arrows from launch to kernel appear where there is room.',
             drawn ? drawn.figure : noTimeline(explain)),
     rowsOf(explain.findings, 'Findings', 'Worst first. Savings are estimates over the whole trace, and overlap.', findingTable),
     rowsOf(explain.mlps, 'MLPs', 'Per call: GPU time now and a roofline estimate when fused, memory traffic now and when fused.', mlpTable),
