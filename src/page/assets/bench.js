@@ -39,7 +39,7 @@ function ladderSection(ladder, alone) {
   const scale = Math.max(floor, ...rungs.map((rung) => rung.time_us ? rung.time_us.median : 0)) * 1.06 || 1;
   return section(alone ? 'Rungs' : mlpSentence(mlp),
     `${visible(device.name)}${ladder.library ? ', ' + visible(ladder.library) : device.library ? ', ' + visible(device.library) : ''}; numerics ${ladder.numerics}. ` +
-    `Dashed: the floor of ${duration(floor)}, set by ${bound}: ${trimmed(ladder.floor.flops / 1e9, 1)} GFLOP and ${bytes(ladder.floor.bytes)} at this device’s rates. ` +
+    `Dashed: the floor of ${duration(floor)}, set by ${bound}: ${flops(ladder.floor.flops)} and ${bytes(ladder.floor.bytes)} at this device’s rates. ` +
     'Thin line: fastest to slowest sample.',
     element('figure', {class: 'picture', style: {margin: '0 0 14px'}, 'aria-label': 'Time of every rung; the same is in the table below'},
       element('div', {class: 'rungs'}, rungs.map((rung) => rungBar(rung, scale, floor)))),

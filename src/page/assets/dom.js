@@ -54,6 +54,10 @@ function bytes(value) {
   return trimmed(value, 0) + ' B';
 }
 
+function flops(value) {
+  return value >= 1e9 ? trimmed(value / 1e9, value >= 1e11 ? 0 : 1) + ' GFLOP' : trimmed(value / 1e6, 1) + ' MFLOP';
+}
+
 function plural(value, word, many) {
   return count(value) + ' ' + (value === 1 ? word : many || word + 's');
 }

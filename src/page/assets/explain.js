@@ -204,7 +204,7 @@ function mlpTable(mlps) {
     {title: 'kernels', value: (row) => row.kernels_per_call, text: (row) => count(row.kernels_per_call),
      hint: (row) => row.kernels.join('\n')},
     {title: 'µs now', value: (row) => row.gpu_us_per_call, text: (row) => micros(row.gpu_us_per_call)},
-    {title: 'fused, estimate', value: (row) => row.fused_us_estimate, text: (row) => micros(row.fused_us_estimate)},
+    {title: 'fused (est.)', value: (row) => row.fused_us_estimate, text: (row) => micros(row.fused_us_estimate)},
     {title: 'moved now', value: (row) => row.bytes_per_call, text: (row) => bytes(row.bytes_per_call)},
     {title: 'fused', value: (row) => row.fused_bytes_per_call, text: (row) => bytes(row.fused_bytes_per_call)},
     {title: 'known by', left: true, value: (row) => row.evidence},

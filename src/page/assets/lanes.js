@@ -4,7 +4,7 @@
 
 const rowHeight = {region: 18, op: 17, call: 17, device: 30, idle: 14};
 const arrowRoom = 40;
-const mlpTitleHeight = 13;  // above a device's lane, so that boxes have a name
+const mlpTitleHeight = 18;  // above a device's lane, so that boxes have a name
 const axisHeight = 26;
 const mostArrows = 260;
 const mostLanes = {cpu: 3, device: 6};
