@@ -146,13 +146,13 @@ TEST_F(ClusterLaunchTest, AddressesAndStridesAsTheyAre) {
   ASSERT_TRUE(kernel);
   const auto stream = reinterpret_cast<gpu::CuStream>(0x1230);
   ASSERT_TRUE((*kernel)->launch({FakeGpu::memory(x), std::int64_t{1} << 32}, {FakeGpu::memory(y), 272},
-                                nullptr, 77, stream));
+                                nullptr, 77, stream, gpu::Start::early));
   ASSERT_EQ(fake.launches(), 1);
   const test::Launch& l = fake.launch(0);
   EXPECT_EQ(l.grid, (std::array<std::uint32_t, 3>{20, 1, 1}));  // 77 tokens in 5 clusters of 4
   EXPECT_EQ(l.block, (std::array<std::uint32_t, 3>{256, 1, 1}));
   EXPECT_EQ(l.cluster, 4U);
-  EXPECT_FALSE(l.dependent);
+  EXPECT_TRUE(l.dependent);
   EXPECT_EQ(l.stream, stream);
   EXPECT_EQ(l.shared_bytes, static_cast<std::uint32_t>(layout(tile, 256, 1024, true).total));
   const auto a = l.as<gpu::ClusterArguments>();

@@ -39,8 +39,8 @@ class GpuLaunchNarrow : public testing::Test {
                    {FakeGpu::memory(gate), up_stride, FakeGpu::memory(6)}};
     parts.down = {FakeGpu::memory(down), down_stride, FakeGpu::memory(10)};
     const auto kernel = gpu::prepare_kernel(std::move(parts), tile).value();
-    const auto done =
-        kernel->launch({FakeGpu::memory(x), x_stride}, {FakeGpu::memory(y), 400}, nullptr, tokens, stream);
+    const auto done = kernel->launch({FakeGpu::memory(x), x_stride}, {FakeGpu::memory(y), 400}, nullptr,
+                                     tokens, stream, gpu::Start::ordinary);
     EXPECT_TRUE(done) << done.error().message;
     return fake.launch(fake.launches() - 1);
   }
