@@ -23,19 +23,13 @@ constexpr std::string_view reject(const NarrowTile& t, const MlpShape& m) {
   if (m.dim % 8 != 0 || m.hidden % 8 != 0) return "widths are multiples of 8";
   if (m.dim > widest_dim) return "dim is at most 320";
   if (m.dim < narrowest_dim) return "dim is at least 32";
-  if (t.warpgroups < 1 || t.warpgroups > 4 || t.slots < 1 || t.ahead < 0 || t.ahead > 2)
-    return "1 to 4 warpgroups, a slot or more";
+  if (t.warpgroups < 1 || t.warpgroups > 4 || t.slots < 1) return "1 to 4 warpgroups, a slot or more";
   const int sums = t.chunk * (m.gated ? 2 : 1);
   if ((t.chunk != 64 && t.chunk != 128) || sums > 256) return "at most 256 sums of a chunk of 64 or 128";
-  // y and a chunk's sums, in the registers that so many threads leave each. Ahead there are two chunks' sums,
-  // and with 128 hidden columns the compiler moves the activated ones about, between the products.
-  const std::int64_t held = m.dim / 2 + (t.ahead > 0 ? sums : sums / 2);
-  const int most = t.warpgroups <= 2 ? 224 : (t.warpgroups == 3 ? 128 : 96);
-  if (held > (t.ahead > 0 ? 192 : most) || (t.ahead > 0 && (t.warpgroups > 2 || t.chunk > 64)))
-    return "registers";
+  // y and a chunk's sums, in the registers that so many threads leave each.
+  if (m.dim / 2 + sums / 2 > (t.warpgroups <= 2 ? 224 : (t.warpgroups == 3 ? 128 : 96))) return "registers";
   if (m.hidden > 65536) return "shared memory";  // of the biases alone
   const auto shared = layout(t, static_cast<int>(m.dim), static_cast<int>(m.hidden), m.gated, m.up_bias);
-  if (t.ahead > 0 && shared.slots == 1 && shared.chunks > 1) return "a chunk ahead needs a slot of its own";
   if (t.lag < 0 || t.lag > shared.k_blocks) return "the lag is at most the blocks of dim";
   if (shared.total > ingot::sm90::shared_limit) return "shared memory";
   return {};
@@ -81,13 +75,13 @@ inline double forecast_us(const NarrowTile& t, const MlpShape& m, std::int64_t t
 
 /// Tiles worth trying: where each won on the H200 among those measured.
 inline constexpr std::array narrow_frames{
-    NarrowTile{2, 64, 1, 0, 2},   // gated, dim 256 to 320
-    NarrowTile{2, 64, 1, 0, 0},   // dim 320
-    NarrowTile{2, 128, 1, 0, 2},  // dim 256; gated, dim 128
-    NarrowTile{2, 128, 1, 0, 0},  // dim 192
-    NarrowTile{2, 64, 2, 0, 2},   // gated, dim 192
-    NarrowTile{2, 128, 2, 0, 0},  // dim 128; gated, dim 64
-    NarrowTile{4, 64, 4, 0, 0},   // dim 128
+    NarrowTile{2, 64, 1, 0},   // dim 256 to 320, gated and not
+    NarrowTile{2, 64, 1, 2},   // the same
+    NarrowTile{2, 128, 1, 0},  // dim 192 and 256; gated, dim 128
+    NarrowTile{2, 128, 1, 2},  // the same
+    NarrowTile{2, 64, 2, 2},   // gated, dim 192
+    NarrowTile{2, 128, 2, 0},  // gated, dim 64
+    NarrowTile{4, 64, 4, 0},   // dim 128
 };
 
 }  // namespace ingot::arch::sm90

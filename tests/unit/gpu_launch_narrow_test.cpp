@@ -67,7 +67,7 @@ MlpSpec spec(std::int64_t dim, std::int64_t hidden, bool gated, bool gate_first)
 }
 
 TEST_F(GpuLaunchNarrow, GatedInWholeBlocksOfDim) {
-  const test::Launch& l = launch(spec(320, 1280, true, false), NarrowTile{2, 64, 1, 0, 2}, 129024);
+  const test::Launch& l = launch(spec(320, 1280, true, false), NarrowTile{2, 64, 1, 2}, 129024);
   // More tiles of 128 tokens than the device holds blocks.
   EXPECT_EQ(l.grid, (std::array<std::uint32_t, 3>{132, 1, 1}));
   EXPECT_EQ(l.block, (std::array<std::uint32_t, 3>{256, 1, 1}));
@@ -112,7 +112,7 @@ TEST_F(GpuLaunchNarrow, TailsOfDimAreFilledUp) {
   down_stride = 200;
   MlpSpec mlp = spec(72, 200, false, true);
   mlp.dtype = DType::f16;
-  const test::Launch& l = launch(mlp, NarrowTile{3, 64, 2, 0, 0}, 300);
+  const test::Launch& l = launch(mlp, NarrowTile{3, 64, 2, 0}, 300);
   EXPECT_EQ(l.grid[0], 2U);
   EXPECT_EQ(l.block[0], 384U);
   const auto a = l.as<NarrowArguments>();
@@ -135,7 +135,7 @@ TEST_F(GpuLaunchNarrow, TailsOfDimAreFilledUp) {
 
 TEST_F(GpuLaunchNarrow, TheMatrixThatLiesFirstComesFirst) {
   gate = (std::size_t{1} << 37) - (1 << 24);
-  const auto a = launch(spec(320, 1280, true, true), NarrowTile{2, 64, 1, 0, 2}, 1).as<NarrowArguments>();
+  const auto a = launch(spec(320, 1280, true, true), NarrowTile{2, 64, 1, 2}, 1).as<NarrowArguments>();
   EXPECT_EQ(view(a.up_first).address, address(FakeGpu::memory(gate)));
   EXPECT_EQ(view(a.up_first).strides[1], std::uint64_t{1} << 24);
   EXPECT_EQ(a.epilogue.up_bias, FakeGpu::memory(2));
@@ -157,7 +157,7 @@ TEST(NarrowTiles, EveryWidthHasOneAndWiderOnesSayWhy) {
       EXPECT_TRUE(any(m)) << dim << gated;
     }
   }
-  const NarrowTile tile{2, 64, 1, 0, 0};
+  const NarrowTile tile{2, 64, 1, 0};
   arch::sm90::MlpShape m{.dim = 328, .hidden = 1280, .gated = true, .up_bias = true, .down_bias = true};
   EXPECT_EQ(arch::sm90::reject(tile, m), "dim is at most 320");
   m.dim = 24;
