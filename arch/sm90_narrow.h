@@ -16,13 +16,13 @@ namespace ingot::arch::sm90 {
 
 using ingot::sm90::NarrowTile;
 
-inline constexpr int narrowest_dim = 32, widest_dim = 320;  // y of 64 tokens in a warpgroup's registers
+inline constexpr int narrowest_dim = 64, widest_dim = 320;  // y of 64 tokens in a warpgroup's registers
 
 /// Why the kernel cannot be made of this tile for this MLP; empty when it can.
 constexpr std::string_view reject(const NarrowTile& t, const MlpShape& m) {
   if (m.dim % 8 != 0 || m.hidden % 8 != 0) return "widths are multiples of 8";
   if (m.dim > widest_dim) return "dim is at most 320";
-  if (m.dim < narrowest_dim) return "dim is at least 32";
+  if (m.dim < narrowest_dim) return "dim is at least 64";
   if (t.warpgroups < 1 || t.warpgroups > 4 || t.slots < 1) return "1 to 4 warpgroups, a slot or more";
   const int sums = t.chunk * (m.gated ? 2 : 1);
   if ((t.chunk != 64 && t.chunk != 128) || sums > 256) return "at most 256 sums of a chunk of 64 or 128";

@@ -53,7 +53,7 @@ struct NarrowShape {
   // One instruction has at most 256 columns: y in two pieces.
   static constexpr int kY_first = kDim > 256 ? (kDim / 2 + 31) / 32 * 32 : kDim, kY_second = kDim - kY_first;
 
-  static_assert(kDim % 8 == 0 && kHidden % 8 == 0 && kDim >= 32 && kDim <= 320, "widths");
+  static_assert(kDim % 8 == 0 && kHidden % 8 == 0 && kDim >= 64 && kDim <= 320, "widths");
   static_assert(kChunk % block_k == 0 && kSums <= 256 && kWarpgroups >= 1 && kWarpgroups <= 4, "tile");
   static_assert(kLag >= 0 && kLag <= kK_blocks, "lag");
   static_assert(shared.total <= shared_limit, "shared memory");
