@@ -22,6 +22,9 @@ namespace {
 constexpr std::size_t tiles_each = 6;  // of a linear, or of a whole MLP, by forecast
 constexpr std::size_t best_each = 2;   // of a linear, that meet in the second round
 constexpr int samples = 15;
+// A time within this of the forecasts' choice does not take its place: long kernels' times differ as much
+// from one replay to the next, with the card's clock.
+constexpr double worth_a_change = 0.985;
 
 /// Tiles, and their time.
 struct Trial {
@@ -66,9 +69,10 @@ class Tuner {
   void compile(const GpuStage& stage, const std::vector<Trial>& trials) const;
   Result<void> measure(GpuStage& stage, const cpu::Reference& reference, std::vector<Trial>& trials,
                        double from, double to) const;
-  /// The best of each linear's tiles beside the other's favourite, met; `forecast_us`: the favourites' time.
+  /// The best of each linear's tiles beside the other's favourite, met, and the two favourites, which are
+  /// `forecast`, too.
   Result<std::vector<Trial>> best_pairs(GpuStage& stage, const cpu::Reference& reference, int& measured,
-                                        double& forecast_us) const;
+                                        Trial& forecast) const;
   Tuned tuned(const std::vector<Trial>& order) const;
   void tell(double fraction, const std::string& what) const {
     if (options_.progress) options_.progress(fraction, what);
@@ -152,8 +156,20 @@ std::vector<Trial> ranked(std::vector<Trial> trials) {
   return trials;
 }
 
+bool same(const TrialTiles& a, const TrialTiles& b) {
+  if (a.whole || b.whole) return a.whole && b.whole && label(*a.whole) == label(*b.whole);
+  return label(a.first) == label(b.first) && label(a.second) == label(b.second);
+}
+
+/// Brings what the forecasts chose to the front of the ranked trials, unless the fastest is worth a change.
+void prefer(std::vector<Trial>& order, const TrialTiles& forecast) {
+  const auto at =
+      std::ranges::find_if(order, [&](const Trial& trial) { return same(trial.tiles, forecast); });
+  if (at != order.end() && order.front().us > worth_a_change * at->us) std::rotate(order.begin(), at, at + 1);
+}
+
 Result<std::vector<Trial>> Tuner::best_pairs(GpuStage& stage, const cpu::Reference& reference, int& measured,
-                                             double& forecast_us) const {
+                                             Trial& forecast) const {
   const GpuDescription& gpu = description_.gpu;
   const auto firsts = rank_kernels(specs_.first, problem_.tokens(), gpu, tiles_each);
   const auto seconds = rank_kernels(specs_.second, problem_.tokens(), gpu, tiles_each);
@@ -169,7 +185,7 @@ Result<std::vector<Trial>> Tuner::best_pairs(GpuStage& stage, const cpu::Referen
   for (std::size_t i = 1; i < seconds.size(); ++i) trials.push_back(pair_of(firsts.front(), seconds[i]));
   if (auto ok = measure(stage, reference, trials, 0, 0.6); !ok) return ok.error();
   measured += static_cast<int>(trials.size());
-  forecast_us = trials.front().us;
+  forecast = trials.front();
   const auto end_of_firsts = trials.begin() + static_cast<std::ptrdiff_t>(firsts.size());
   std::vector<Trial> by_second(end_of_firsts, trials.end());
   by_second.insert(by_second.begin(), trials.front());  // both favourites
@@ -181,6 +197,9 @@ Result<std::vector<Trial>> Tuner::best_pairs(GpuStage& stage, const cpu::Referen
   for (const Trial& one : by_first) {
     for (const Trial& two : by_second) pairs.push_back(pair_of(one.tiles.first, two.tiles.second));
   }
+  if (forecast.us > 0 &&
+      std::ranges::none_of(pairs, [&](const Trial& pair) { return same(pair.tiles, forecast.tiles); }))
+    pairs.push_back({forecast.tiles});
   return pairs;
 }
 
@@ -193,8 +212,8 @@ Result<Tuned> Tuner::run() {
       reference_of(problem_, std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   if (!reference) return reference.error();
   int measured = 0;
-  double forecast_us = 0;
-  auto pairs = best_pairs(**stage, *reference, measured, forecast_us);
+  Trial forecast;
+  auto pairs = best_pairs(**stage, *reference, measured, forecast);
   if (!pairs) return pairs.error();
   std::vector<Trial> finals = std::move(pairs).value();
   const std::size_t first_whole = finals.size();
@@ -208,8 +227,13 @@ Result<Tuned> Tuner::run() {
   const bool forecast_whole =
       choose_route(problem_.mlp(), problem_.tokens(), description_.gpu, {.numerics = options_.numerics})
           .takes_one;
-  if (forecast_whole && first_whole < finals.size()) forecast_us = finals[first_whole].us;
-  const auto order = ranked(finals);
+  auto order = ranked(finals);
+  double forecast_us = forecast.us;
+  if (!forecast_whole) prefer(order, forecast.tiles);
+  if (forecast_whole && first_whole < finals.size()) {
+    forecast_us = finals[first_whole].us;
+    prefer(order, finals[first_whole].tiles);
+  }
   if (order.empty()) {
     return Error{ErrorCode::check_failed, fmt::format("no choice of tiles runs {} right on {}",
                                                       to_string(problem_.mlp()), description_.name)};
