@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <string>
 
 #include "contenders.h"
 #include "cpu/gemm.h"
@@ -80,23 +81,30 @@ void ladder(const Engine& engine, DType dtype) {
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const auto& contender = contenders->all()[i];
     const TimeStats us = profile::summarize(samples[i]);
-    fmt::print("  {:<12} {:9.2f} ms ({:.2f} to {:.2f})  forecast {:9.2f} ms  {:6.1f} GFLOP/s{}\n",
-               contender.name, us.median_us * 1e-3, us.min_us * 1e-3, us.max_us * 1e-3,
-               contender.forecast_us * 1e-3, flops(mlp, tokens) / us.median_us * 1e-3,
-               contender.right ? "" : "  WRONG");
+    const std::string forecast =
+        contender.forecast_us > 0 ? fmt::format("forecast {:9.2f} ms", contender.forecast_us * 1e-3) : "";
+    fmt::print("  {:<12} {:9.2f} ms ({:.2f} to {:.2f})  {:<21}  {:6.1f} GFLOP/s{}\n", contender.name,
+               us.median_us * 1e-3, us.min_us * 1e-3, us.max_us * 1e-3, forecast,
+               flops(mlp, tokens) / us.median_us * 1e-3, contender.right ? "" : "  WRONG");
   }
   const auto choice = plan(mlp, tokens, engine.device(), {.numerics = {}, .rung = {}, .packed = true});
   std::vector<Rung> judged{Rung::one_pass};
   if (choice && choice->chosen.rung != Rung::one_pass) judged.push_back(choice->chosen.rung);
-  // In f32 nothing but the products can be hidden: what a rung would reach that did the rest in no time.
-  const double bound = over(samples[matmul_add], samples[gemms_alone]);
+  // What a rung would reach that did everything but its products in no time. Not so in bf16, where the single
+  // products are slower than those on tiles that stay in the cache.
+  const auto bound = [&](std::size_t rung) {
+    return native ? ""
+                  : fmt::format(", {:.2f} would be its products alone",
+                                over(samples[rung], samples[gemms_alone]));
+  };
   for (const Rung rung : judged) {
     const auto& mine = samples[place_of(rung)];
     fmt::print("  {}{}\n", to_string(rung),
                choice && choice->chosen.rung == rung ? ", the planner's choice" : "");
     fmt::print("    over matmul_add     {}{}\n", at_least(over(samples[matmul_add], mine), 1.35),
-               native ? "" : fmt::format(", of {:.2f} that the products alone would reach", bound));
-    fmt::print("    over unfused        {}\n", at_least(over(samples[unfused], mine), 1.15));
+               bound(matmul_add));
+    fmt::print("    over unfused        {}{}\n", at_least(over(samples[unfused], mine), 1.15),
+               bound(unfused));
     fmt::print("    beside its products {}\n", at_most(over(mine, samples[gemms_alone]), 1.10));
   }
 }
