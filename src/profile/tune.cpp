@@ -161,11 +161,14 @@ bool same(const TrialTiles& a, const TrialTiles& b) {
   return label(a.first) == label(b.first) && label(a.second) == label(b.second);
 }
 
-/// Brings what the forecasts chose to the front of the ranked trials, unless the fastest is worth a change.
+/// Of the ranked trials, brings what the forecasts chose before its own kind (two kernels, or one), unless
+/// the fastest of them is worth a change.
 void prefer(std::vector<Trial>& order, const TrialTiles& forecast) {
   const auto at =
       std::ranges::find_if(order, [&](const Trial& trial) { return same(trial.tiles, forecast); });
-  if (at != order.end() && order.front().us > worth_a_change * at->us) std::rotate(order.begin(), at, at + 1);
+  const auto fastest = std::ranges::find_if(
+      order, [&](const Trial& trial) { return trial.tiles.whole.has_value() == forecast.whole.has_value(); });
+  if (at != order.end() && fastest->us > worth_a_change * at->us) std::rotate(fastest, at, at + 1);
 }
 
 Result<std::vector<Trial>> Tuner::best_pairs(GpuStage& stage, const cpu::Reference& reference, int& measured,
@@ -229,9 +232,9 @@ Result<Tuned> Tuner::run() {
           .takes_one;
   auto order = ranked(finals);
   double forecast_us = forecast.us;
-  if (!forecast_whole) prefer(order, forecast.tiles);
-  if (forecast_whole && first_whole < finals.size()) {
-    forecast_us = finals[first_whole].us;
+  prefer(order, forecast.tiles);
+  if (first_whole < finals.size()) {
+    if (forecast_whole) forecast_us = finals[first_whole].us;
     prefer(order, finals[first_whole].tiles);
   }
   if (order.empty()) {
