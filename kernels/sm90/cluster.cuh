@@ -38,7 +38,6 @@ struct ClusterArgs {
   i64 x_stride;
   int up_stride, gate_stride, down_stride;
   int tokens;
-  ///< first
 };
 
 /// What a kernel is compiled for. Epilogue: the chain between the linears; kRounds: the first linear's result
@@ -494,8 +493,6 @@ struct Cluster {
 
   static INGOT_DEVICE void run(const ClusterArgs& args) {
     using S = Shape;
-    // Whoever lets this kernel start early may be the one that writes its weights.
-    if (args.early_weights == 0) device::wait_for_previous_kernel();
     const ClusterPosition p = cluster_position<S>(device::shared_memory());
     const u32 bias = p.shared + S::shared.bias;
     ClusterBiases<S, S::shared.up_biases> up_bias, gate_bias;

@@ -35,8 +35,8 @@ class PreparedCluster final : public PreparedMlpKernel {
     arguments.epilogue = parts_.epilogue(y);
     arguments.tokens = static_cast<std::int32_t>(tokens);
     const std::int64_t clusters = arch::ceil_div(tokens, tile_.tokens);
-    return submit(parts_.driver(), *parts_.module, &arguments, clusters * tile_.blocks, stream,
-                  start != Start::ordinary);
+    // The kernel asks for its weights at once, and what is before it may be what writes them.
+    return submit(parts_.driver(), *parts_.module, &arguments, clusters * tile_.blocks, stream, false);
   }
 
  private:

@@ -35,8 +35,8 @@ class GpuLaunchTest : public testing::Test {
     const gpu::LinearWeights weights{{FakeGpu::memory(up), up_stride, FakeGpu::memory(up_bias)},
                                      {FakeGpu::memory(gate), up_stride, FakeGpu::memory(gate_bias)}};
     const auto prepared = gpu::PreparedLinear::make(device, module, linear, tile, weights).value();
-    const auto done = prepared.launch({FakeGpu::memory(x), 4096}, {FakeGpu::memory(y), y_stride}, tokens,
-                                      stream, start);
+    const auto done =
+        prepared.launch({FakeGpu::memory(x), 4096}, {FakeGpu::memory(y), y_stride}, tokens, stream, start);
     EXPECT_TRUE(done) << done.error().message;
     return fake.launch(fake.launches() - 1);
   }
@@ -172,18 +172,23 @@ TEST_F(GpuLaunchTest, FewTokens) {
 TEST_F(GpuLaunchTest, FewTokensWhereKOrTheRingHasNoPairs) {
   up_stride = 4096;
   const MapView single{address(FakeGpu::memory(up)), bf16, 2, 3, {3080, 768}, {8192}, {64, 64}};
-  EXPECT_EQ(view(launch(plain(768, 3080), sm90::FewTile{1, 1, 64, 8, 1, 1}, 77).as<FewArguments>().w), single);
+  EXPECT_EQ(view(launch(plain(768, 3080), sm90::FewTile{1, 1, 64, 8, 1, 1}, 77).as<FewArguments>().w),
+            single);
   // 49 blocks of K; 48 in a ring of 7; 48 in eight splits of three pairs.
-  EXPECT_EQ(view(launch(plain(768, 3136), sm90::FewTile{1, 1, 64, 8, 1, 1}, 77).as<FewArguments>().w).rank, 2);
-  EXPECT_EQ(view(launch(plain(768, 3072), sm90::FewTile{1, 1, 64, 7, 1, 1}, 77).as<FewArguments>().w).rank, 2);
-  EXPECT_EQ(view(launch(plain(768, 3072), sm90::FewTile{1, 1, 64, 8, 1, 8}, 77).as<FewArguments>().w).rank, 3);
+  EXPECT_EQ(view(launch(plain(768, 3136), sm90::FewTile{1, 1, 64, 8, 1, 1}, 77).as<FewArguments>().w).rank,
+            2);
+  EXPECT_EQ(view(launch(plain(768, 3072), sm90::FewTile{1, 1, 64, 7, 1, 1}, 77).as<FewArguments>().w).rank,
+            2);
+  EXPECT_EQ(view(launch(plain(768, 3072), sm90::FewTile{1, 1, 64, 8, 1, 8}, 77).as<FewArguments>().w).rank,
+            3);
 }
 
 TEST_F(GpuLaunchTest, FewTokensGatedInPairsOfBlocks) {
   gate = (std::size_t{1} << 37) - (1 << 24);
   const test::Launch& l = launch(gated(1024, 768, true), sm90::FewTile{1, 1, 128, 6, 1, 1}, 100);
   const auto a = l.as<FewArguments>();
-  EXPECT_EQ(view(a.x), (MapView{address(FakeGpu::memory(x)), bf16, 3, 3, {64, 100, 12}, {8192, 128}, {64, 128, 2}}));
+  EXPECT_EQ(view(a.x),
+            (MapView{address(FakeGpu::memory(x)), bf16, 3, 3, {64, 100, 12}, {8192, 128}, {64, 128, 2}}));
   EXPECT_EQ(view(a.w), (MapView{address(FakeGpu::memory(gate)),
                                 bf16,
                                 5,
@@ -212,12 +217,11 @@ TEST_F(GpuLaunchTest, FewTokensGatedSharingX) {
 }
 
 TEST_F(GpuLaunchTest, EarlyIsSetUpAheadButReadsNothing) {
-  const test::Launch& gemm = launch(plain(3072, 768), sm90::GemmTile{2, 1, 128, 4, 1, 1, 1, false, 0}, 8192,
-                                    gpu::Start::early);
+  const test::Launch& gemm =
+      launch(plain(3072, 768), sm90::GemmTile{2, 1, 128, 4, 1, 1, 1, false, 0}, 8192, gpu::Start::early);
   EXPECT_TRUE(gemm.dependent);
   EXPECT_EQ(gemm.as<GemmArguments>().early_weights, 0);
-  const test::Launch& few =
-      launch(plain(3072, 768), sm90::FewTile{1, 1, 64, 8, 1, 1}, 77, gpu::Start::early);
+  const test::Launch& few = launch(plain(3072, 768), sm90::FewTile{1, 1, 64, 8, 1, 1}, 77, gpu::Start::early);
   EXPECT_TRUE(few.dependent);
   EXPECT_EQ(few.as<FewArguments>().early_weights, 0);
   // A portable kernel would read its weights.

@@ -30,7 +30,7 @@ Seen seen(const test::Launch& launch) {
   }
   EXPECT_TRUE(has(*launch.text, "sm90/cluster.cuh")) << *launch.text;
   const auto arguments = launch.as<gpu::ClusterArguments>();
-  return {arguments.epilogue, arguments.tokens, arguments.early_weights};
+  return {arguments.epilogue, arguments.tokens};
 }
 
 class OneKernelTest : public testing::Test {

@@ -43,8 +43,8 @@ TEST(Sm90Tiles, ClustersAtWorkReadAsMuchOfXAsOfW) {
 }
 
 TEST(Sm90Tiles, TilesOf64RowsShareWithinAGroupOfMultiprocessors) {
-  // 16 blocks of 64 x 144: 6 x 2.7 of them. 1024 tokens are 16 row tiles, two groups of 8; 960 are 15, of 8 and
-  // 7; 256 are 4, one group.
+  // 16 blocks of 64 x 144: 6 x 2.7 of them. 1024 tokens are 16 row tiles, two groups of 8; 960 are 15, of 8
+  // and 7; 256 are 4, one group.
   const GemmTile t{1, 1, 144, 7, 1, 1, 1, false, 0};
   EXPECT_EQ(group_rows(t, 132, 1024), 8);
   EXPECT_EQ(group_rows(t, 132, 960), 8);
