@@ -28,13 +28,14 @@ class PreparedCluster final : public PreparedMlpKernel {
   }
 
   Result<void> launch(const Matrix& x, const Matrix& y, void*, std::int64_t tokens, CuStream stream,
-                      Start start) const override {
+                      Start) const override {
     ClusterArguments arguments = weights_;
     arguments.x = x.data;
     arguments.x_stride = x.stride;
     arguments.epilogue = parts_.epilogue(y);
     arguments.tokens = static_cast<std::int32_t>(tokens);
     const std::int64_t clusters = arch::ceil_div(tokens, tile_.tokens);
+    // The kernel asks for its weights at once, and what is before it may be what writes them.
     // The kernel asks for its weights at once, and what is before it may be what writes them.
     return submit(parts_.driver(), *parts_.module, &arguments, clusters * tile_.blocks, stream, false);
   }
