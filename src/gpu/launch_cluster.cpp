@@ -36,7 +36,6 @@ class PreparedCluster final : public PreparedMlpKernel {
     arguments.tokens = static_cast<std::int32_t>(tokens);
     const std::int64_t clusters = arch::ceil_div(tokens, tile_.tokens);
     // The kernel asks for its weights at once, and what is before it may be what writes them.
-    // The kernel asks for its weights at once, and what is before it may be what writes them.
     return submit(parts_.driver(), *parts_.module, &arguments, clusters * tile_.blocks, stream, false);
   }
 
