@@ -12,6 +12,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from diffusers.models.attention import FeedForward
+
 import ingot
 import ingot.swap
 
@@ -81,6 +83,32 @@ def check_family(module, x, count=1, call=lambda module, x: module(x)):
             assert torch.equal(call(module, x), eager)
         assert not calls
     return report
+
+
+DIM = 64
+
+
+def feed_forward(activation="gelu-approximate"):
+    return FeedForward(DIM, activation_fn=activation).eval()
+
+
+@pytest.fixture
+def fused():
+    """A fused module, its unfused twin with the same weights, and an input."""
+    module = feed_forward()
+    twin = copy.deepcopy(module)
+    assert len(ingot.fuse(module).fused) == 1
+    with torch.no_grad():
+        yield module, twin, torch.randn(3, 7, DIM)
+
+
+def assert_runs(module, x, expected, times, exact=False):
+    """The module's result, and how many of its MLPs ran through Ingot."""
+    with counted() as calls, warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        value = module(x)
+    assert len(calls) == times
+    assert torch.equal(value, expected) if exact else torch.allclose(value, expected, atol=2e-2 if x.dtype != torch.float32 else 1e-5)
 
 
 FORMULAS = {

@@ -121,3 +121,11 @@ def test_the_package_needs_no_gpu():
     script = "import torch, ingot; print(ingot.mlp(torch.ones(1, 2), torch.ones(2, 2), torch.ones(2, 2), activation='relu'))"
     result = python("-c", script, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     assert result.stdout.strip() == "tensor([[4., 4.]])", result.stderr
+
+
+def test_the_example():
+    result = python(str(TRACES.parent / "fuse_diffusers.py"), "--repeats", "1", env={**os.environ, "HF_HUB_OFFLINE": "1"})
+    assert result.returncode == 0, result.stderr
+    rows = [line.split() for line in result.stdout.splitlines()[1:]]
+    assert [row[0] for row in rows] == ["wan", "ltx", "cogvideox", "svd"]
+    assert all(int(row[1]) >= 4 for row in rows)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator torch.ops.ingot.mlp, and its form for people."""
+import ctypes
+import os
 from pathlib import Path
 from typing import Optional
 
@@ -7,7 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-torch.ops.load_library(Path(__file__).parent / "libingot_torch.so")
+# PyTorch and Ingot each have a oneDNN, of different versions, and both libraries show some symbols of it. torch.ops.load_library
+# would make ours visible to everyone and take what is visible of PyTorch's; loaded like this, each keeps to its own. Loading is
+# what registers the operators.
+_LIBRARY = str(Path(__file__).parent / "libingot_torch.so")
+ctypes.CDLL(_LIBRARY, mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
+torch.ops.loaded_libraries.add(_LIBRARY)
 
 run_mlp = torch.ops.ingot.mlp.default
 run_warm = torch.ops.ingot.warm.default
