@@ -61,8 +61,9 @@ def assert_match(value, eager, exact):
     assert value.shape == eager.shape and value.dtype == eager.dtype
     assert torch.isfinite(value).all()
     roundoff = ROUNDOFF[value.dtype]
-    # The second term is what the statistics of a small sample, and another order of f32 sums, may add.
-    assert relative(value, exact) <= 1.1 * relative(eager, exact) + (0.15 if value.dtype != torch.float32 else 3) * roundoff
+    # The second term is what the statistics of a small sample may add; in f32, another order of sums and activations that are
+    # within 3.2 roundoffs of the definition.
+    assert relative(value, exact) <= 1.1 * relative(eager, exact) + (0.15 if value.dtype != torch.float32 else 6) * roundoff
     assert (value.double() - exact).abs().max() <= 12 * roundoff * exact.abs().max()
 
 

@@ -64,8 +64,30 @@ def test_fused_module_in_one_graph(activation):
     for tokens in (5, 6, 7, 900, 2):
         x = torch.randn(tokens, 32)
         assert torch.allclose(compiled(x), expected(x), atol=1e-5)
-    assert all([op for op in operators(graph)] == ["ingot.mlp.default"] for graph in kept)
+    assert [operators(graph) for graph in kept] == [["ingot.mlp.default"]] * len(kept)
     assert len(kept) <= 2  # one for the first number of tokens, one for all others
+
+
+def test_a_fused_encoder_layer_in_one_graph():
+    layer = nn.TransformerEncoderLayer(32, 2, 64, batch_first=True, activation=nn.functional.gelu).eval()
+    x = torch.randn(2, 5, 32)
+    expected = layer(x)
+    ingot.fuse(layer)
+    kept, backend = graphs()
+    assert torch.allclose(torch.compile(layer, fullgraph=True, backend=backend)(x), expected, atol=1e-5)
+    assert operators(kept[0]).count("ingot.mlp.default") == 1
+
+
+def test_fusing_another_model_leaves_graphs_valid():
+    module, x = FeedForward(32, activation_fn="swiglu").eval(), torch.randn(3, 32)
+    ingot.fuse(module)
+    kept, backend = graphs()
+    compiled = torch.compile(module, fullgraph=True, backend=backend)
+    compiled(x)
+    ingot.fuse(FeedForward(16, activation_fn="geglu-approximate"))
+    ingot.fuse(nn.Sequential(nn.Linear(8, 8), nn.SiLU(), nn.Linear(8, 8)))
+    compiled(x)
+    assert len(kept) == 1
 
 
 def test_ahead_of_time_autograd():

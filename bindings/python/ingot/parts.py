@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an MLP module is made of, and whether it can be fused as it stands."""
-from typing import Optional, Union
+from typing import Any, Dict, Optional, Union
 
 import torch
 import torch.nn.functional as F
@@ -62,7 +62,7 @@ _ACTIVATION_NAMES = {
     "diffusers.models.activations.FP32SiLU": "silu",
 }
 _FUNCTIONS = {F.relu: "relu", torch.relu: "relu", F.gelu: "gelu_erf", F.silu: "silu"}
-_by_type: dict = {}
+_by_type: Dict[type, Any] = {}
 
 
 def type_name(thing) -> str:
@@ -70,15 +70,22 @@ def type_name(thing) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
+def by_type(thing, names: dict, known: dict):
+    """names[type_name(thing)] or None, kept in `known` by type. A compiler must not guard on a table that grows."""
+    if torch.compiler.is_compiling():
+        return names.get(type_name(thing))
+    kind = type(thing)
+    if kind not in known:
+        known[kind] = names.get(type_name(thing))
+    return known[kind]
+
+
 def activation_of(thing) -> Optional[str]:
     """The name of an activation module or function, None for one Ingot has not."""
-    kind = type(thing)
-    if kind not in _by_type:
-        _by_type[kind] = _ACTIVATION_NAMES.get(type_name(thing))
-    found = _by_type[kind]
+    found = by_type(thing, _ACTIVATION_NAMES, _by_type)
     if found is None:
         return None if isinstance(thing, nn.Module) else _FUNCTIONS.get(thing)
-    return found if type(found) is str else found(thing)
+    return found if isinstance(found, str) else found(thing)
 
 
 def unsuited(parts: Parts) -> Optional[str]:
@@ -109,6 +116,16 @@ def unsuited(parts: Parts) -> Optional[str]:
     return None
 
 
+def _hooked(module) -> bool:
+    """Whether more than the forward of a module's class runs when it is called."""
+    own = module.__dict__
+    if own["_forward_hooks"] or own["_forward_pre_hooks"]:
+        return True
+    # Libraries that take their hooks off again leave the class's forward, bound, behind.
+    forward = own.get("forward")
+    return forward is not None and getattr(forward, "__func__", None) is not type(module).forward
+
+
 def ready(parts: Parts, x) -> bool:
     """Whether the fused path may stand for the original now. Called before every run, so plain and short: what moves, casts
     or wraps weights shows as a hook, a replaced forward, another type, or another dtype."""
@@ -126,10 +143,9 @@ def ready(parts: Parts, x) -> bool:
     for linear in (up, down) if gate is None else (up, down, gate):
         if type(linear) is not Linear:
             return False
-        own = linear.__dict__
-        if own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own:
+        if _hooked(linear):
             return False
-        parameters = own["_parameters"]
+        parameters = linear._parameters
         weight, bias = parameters.get("weight"), parameters.get("bias")
         if type(weight) is not Parameter or weight.dtype is not dtype or (grad and weight.requires_grad):
             return False
@@ -139,10 +155,7 @@ def ready(parts: Parts, x) -> bool:
     if down.in_features != rows or down.out_features != up.in_features:
         return False
     for module in parts.inner:
-        own = module.__dict__
-        if own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own:
-            return False
-        if own["training"] and getattr(module, "p", 0) > 0:
+        if _hooked(module) or (module.training and getattr(module, "p", 0) > 0):
             return False
     return True
 

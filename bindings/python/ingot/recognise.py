@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import Dropout, Linear
 
 from .forms import Form, form_of
-from .parts import Parts, Reading, activation_of, type_name
+from .parts import Parts, Reading, activation_of, by_type, type_name
 
 
 NO_MLP = ""
@@ -37,13 +37,6 @@ _SPLIT = {"diffusers.models.transformers.transformer_flux2.Flux2SwiGLU": ("silu"
 _split_by_type: dict = {}
 
 
-def _split(module):
-    kind = type(module)
-    if kind not in _split_by_type:
-        _split_by_type[kind] = _SPLIT.get(type_name(module))
-    return _split_by_type[kind]
-
-
 def _like_linear(module):
     """Linear, or a wrapper of one."""
     return isinstance(module, Linear) or (hasattr(module, "in_features") and hasattr(module, "out_features"))
@@ -60,7 +53,7 @@ def _read_chain(modules) -> Reading:
     if isinstance(act, nn.Module):
         inner.append(act)
     if activation is None:
-        split = _split(act)
+        split = by_type(act, _SPLIT, _split_by_type)
         if split is None:
             return NO_MLP if _like_linear(act) else f"{type_name(act)} is no activation Ingot has"
         activation, layout = split
@@ -154,10 +147,7 @@ _projection_by_type: dict = {}
 def _read_diffusers(module) -> Reading:
     net = module._modules["net"]._modules
     projection, down = net.get("0"), net.get("2")
-    kind = type(projection)
-    if kind not in _projection_by_type:
-        _projection_by_type[kind] = _PROJECTIONS.get(type_name(projection))
-    form = _projection_by_type[kind]
+    form = by_type(projection, _PROJECTIONS, _projection_by_type)
     if form is None or len(net) not in (3, 4):
         return f"net.0 is a {type_name(projection)}"
     activation, layout = form(projection)

@@ -4,10 +4,11 @@
 Modules, parameters and their names stay, so that state dicts, devices, dtypes and adapters work as before. The replacement is
 a bound method in the instance's dictionary: copies get one bound to the copy, and a pickle holds the class's own forward.
 """
+import inspect
 import sys
 import types
 import warnings
-from typing import Iterable, Union
+from typing import Callable, Dict, Iterable, Tuple, Union
 
 import torch
 from torch import nn
@@ -22,7 +23,7 @@ MARK = "_ingot_numerics"
 # On a fused module whose own fast path had to be put off: the attribute's value before.
 SAVED = "_ingot_saved"
 
-_replacements: dict = {}
+_replacements: Dict[Tuple[Family, type], Callable] = {}
 
 
 def _tensors(parts: Parts):
@@ -33,10 +34,10 @@ def _tensors(parts: Parts):
     return up["weight"], down["weight"], up.get("bias"), down.get("bias"), gate["weight"], gate.get("bias")
 
 
-def _replacement(family: Family):
-    """The function that takes the method's place; one for each family, so that compilers see one piece of code."""
-    if family in _replacements:
-        return _replacements[family]
+def _replacement(family: Family, kind: type):
+    """The function that takes the place of a class's method; one for all its modules, so that compilers see one piece of code."""
+    if (family, kind) in _replacements:
+        return _replacements[family, kind]
     read, finish, method = family.read, family.finish, family.method
 
     def forward(self, *args, **kwargs):
@@ -65,8 +66,9 @@ def _replacement(family: Family):
 
     # Pickle writes a bound method as the attribute of that name, which the unpickled module's class has.
     forward.__name__ = method
+    forward.__signature__ = inspect.signature(getattr(kind, method))  # some callers count parameters
     forward.ingot_family = family
-    _replacements[family] = forward
+    _replacements[family, kind] = forward
     return forward
 
 
@@ -123,9 +125,9 @@ def fuse(model: nn.Module, numerics: str = "match", verbose: bool = False) -> Fu
         raise ValueError(f"numerics: {numerics!r} is unknown, give 'match' or 'fast'")
     report = FuseReport(numerics)
     devices: dict = {}
-    inside: list = []
+    inside = None  # the names below the module that was fused last: modules come parents first
     for name, module in model.named_modules():
-        if any(name.startswith(prefix) for prefix in inside):
+        if inside is not None and name.startswith(inside):
             continue
         family = family_of(module)
         if family is None:
@@ -146,7 +148,7 @@ def fuse(model: nn.Module, numerics: str = "match", verbose: bool = False) -> Fu
             continue
         _install(module, family, numerics)
         report.fused.append(Fused(name, parts.describe(), family.name))
-        inside.append(name + ".")
+        inside = f"{name}." if name else ""
     if verbose:
         print(report, file=sys.stderr)
     return report
@@ -155,7 +157,7 @@ def fuse(model: nn.Module, numerics: str = "match", verbose: bool = False) -> Fu
 def _install(module, family, numerics):
     own = module.__dict__
     own[MARK] = numerics
-    own[family.method] = types.MethodType(_replacement(family), module)
+    own[family.method] = types.MethodType(_replacement(family, type(module)), module)
     if family.fast_path is not None and SAVED not in own:
         own[SAVED] = (family.fast_path, getattr(module, family.fast_path))
         setattr(module, family.fast_path, 0)
