@@ -175,8 +175,8 @@ BAD = [
     ("gate", dict(gate=torch.randn(64, 64)), r"gate: shape \[64, 64\], expected \[128, 64\]"),
     ("gate_bias", dict(gate_bias=torch.randn(128).half()), "gate_bias: torch.float16, but up is torch.float32"),
     ("gate_bias", dict(gate=None), "gate_bias: given, but there is no gate"),
-    ("activation", dict(activation="gelu"), "gelu"),
-    ("numerics", dict(numerics="exact"), "exact"),
+    ("activation", dict(activation="gelu"), "activation.*gelu"),
+    ("numerics", dict(numerics="exact"), "numerics.*exact"),
 ]
 
 
@@ -187,11 +187,10 @@ def test_errors_name_the_argument(name, change, message):
         ingot.mlp(**arguments)
 
 
-@pytest.mark.parametrize("name, change, message", [bad for bad in BAD if bad[0] in ("down", "up_bias", "gate", "numerics")])
+@pytest.mark.parametrize("name, change, message", [bad for bad in BAD if "float64" not in bad[2] and "adjoin" not in bad[2]])
 def test_errors_of_the_other_path_name_the_argument(name, change, message):
-    if "adjoin" in message:
-        pytest.skip("PyTorch's operators take such a bias")
-    arguments = {"x": torch.randn(4, 64, requires_grad=True), **make_weights(**GOOD), **change}
+    arguments = {"x": torch.randn(4, 64), **make_weights(**GOOD), **change}
+    arguments["x"].requires_grad_()
     with torch.enable_grad(), pytest.raises(RuntimeError, match=f"ingot.mlp: .*{message}"):
         ingot.mlp(**arguments)
 

@@ -95,8 +95,12 @@ def _by_pytorch(x, up, down, up_bias, down_bias, gate, gate_bias, activation, nu
         raise RuntimeError(f"ingot.mlp: numerics: '{numerics}' is unknown, give match or fast")
     if gate is None and gate_bias is not None:
         raise RuntimeError("ingot.mlp: gate_bias: given, but there is no gate")
-    _check("up", up, [up.shape[0] if up.dim() else 0, x.shape[-1] if x.dim() else 0], up)
+    if up.dim() != 2:
+        raise RuntimeError(f"ingot.mlp: up: shape {list(up.shape)}, expected [hidden, dim]")
     hidden, dim = up.shape
+    if x.dim() == 0 or x.shape[-1] != dim:
+        raise RuntimeError(f"ingot.mlp: x: shape {list(x.shape)}, expected [..., {dim}], the width of up")
+    _check("x", x, list(x.shape), up)
     _check("down", down, [dim, hidden], up)
     for name, tensor, shape in (("up_bias", up_bias, [hidden]), ("down_bias", down_bias, [dim]),
                                 ("gate", gate, [hidden, dim]), ("gate_bias", gate_bias, [hidden])):

@@ -61,7 +61,7 @@ _ACTIVATION_NAMES = {
     "transformers.activations.LinearActivation": "identity",
     "diffusers.models.activations.FP32SiLU": "silu",
 }
-_FUNCTIONS = {F.relu: "relu", torch.relu: "relu", F.gelu: "gelu_erf", F.silu: "silu"}
+_FUNCTIONS = ((F.relu, "relu"), (torch.relu, "relu"), (F.gelu, "gelu_erf"), (F.silu, "silu"))
 _by_type: Dict[type, Any] = {}
 
 
@@ -82,10 +82,13 @@ def by_type(thing, names: dict, known: dict):
 
 def activation_of(thing) -> Optional[str]:
     """The name of an activation module or function, None for one Ingot has not."""
+    if not isinstance(thing, nn.Module):
+        for function, name in _FUNCTIONS:
+            if thing is function:
+                return name
+        return None
     found = by_type(thing, _ACTIVATION_NAMES, _by_type)
-    if found is None:
-        return None if isinstance(thing, nn.Module) else _FUNCTIONS.get(thing)
-    return found if isinstance(found, str) else found(thing)
+    return found if found is None or isinstance(found, str) else found(thing)
 
 
 def unsuited(parts: Parts) -> Optional[str]:
@@ -131,10 +134,8 @@ def ready(parts: Parts, x) -> bool:
     or wraps weights shows as a hook, a replaced forward, another type, or another dtype."""
     if type(x) is not Tensor and type(x) is not Parameter:
         return False
-    dtype = x.dtype
-    if dtype not in DTYPES or not (x.is_cpu or x.is_cuda):
-        return False
-    if torch.is_autocast_enabled("cuda" if x.is_cuda else "cpu"):
+    dtype, kind = x.dtype, x.device.type
+    if dtype not in DTYPES or (kind != "cpu" and kind != "cuda") or torch.is_autocast_enabled(kind):
         return False
     grad = torch.is_grad_enabled()
     if grad and x.requires_grad:
