@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .choice import choose_by_measurement as choose_by_measurement
     from .functional import mlp as mlp
     from .parts import Parts as Parts
     from .recognise import register as register
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "mlp": "functional",
     "Parts": "parts",
+    "choose_by_measurement": "choice",
     "register": "recognise",
     "fuse": "swap",
     "unfuse": "swap",

@@ -13,6 +13,7 @@ from typing import Callable, Dict, Iterable, Tuple, Union
 import torch
 from torch import nn
 
+from .choice import trial_of
 from .functional import run_mlp, run_warm
 from .parts import Parts, ready, unsuited
 from .recognise import NO_MLP, Family, family_of, near_miss
@@ -34,6 +35,11 @@ def _tensors(parts: Parts):
     return up["weight"], down["weight"], up.get("bias"), down.get("bias"), gate["weight"], gate.get("bias")
 
 
+def run(parts: Parts, x, numerics):
+    up, down, up_bias, down_bias, gate, gate_bias = _tensors(parts)
+    return run_mlp(x, up, down, up_bias, down_bias, gate, gate_bias, parts.activation, parts.layout, numerics)
+
+
 def _replacement(family: Family, kind: type):
     """The function that takes the place of a class's method; one for all its modules, so that compilers see one piece of code."""
     if (family, kind) in _replacements:
@@ -52,16 +58,26 @@ def _replacement(family: Family, kind: type):
             if x is not None:
                 parts = read(self)
                 if type(parts) is Parts and ready(parts, x):
-                    up, down, up_bias, down_bias, gate, gate_bias = _tensors(parts)
                     if torch.compiler.is_compiling():
-                        y = run_mlp(x, up, down, up_bias, down_bias, gate, gate_bias, parts.activation, parts.layout, numerics)
+                        y = run(parts, x, numerics)
                         return y if finish is None else finish(self, y, x)
-                    try:
-                        y = run_mlp(x, up, down, up_bias, down_bias, gate, gate_bias, parts.activation, parts.layout, numerics)
-                    except RuntimeError as error:
-                        _say_why(error)
-                    else:
+
+                    def ours():
+                        try:
+                            y = run(parts, x, numerics)
+                        except RuntimeError as error:
+                            _say_why(error)
+                            return original()
                         return y if finish is None else finish(self, y, x)
+
+                    def original():
+                        return getattr(type(self), method)(self, *args, **kwargs)
+
+                    trial = trial_of(parts, x)
+                    if trial is None or trial.ours_wins:
+                        return ours()
+                    if trial.ours_wins is None:
+                        return trial.run(ours, original)
         return getattr(type(self), method)(self, *args, **kwargs)
 
     # Pickle writes a bound method as the attribute of that name, which the unpickled module's class has.
@@ -114,7 +130,8 @@ def fuse(model: nn.Module, numerics: str = "match", verbose: bool = False) -> Fu
     class whose forward is written in one of the usual forms, as those of transformers; ingot.register adds others. Weights
     are neither copied nor renamed. Before every call a fused module looks whether it still is what it was: with an adapter, a
     hook on a linear, quantised or differently typed weights, a gradient to compute, autocast or an active dropout, the
-    original forward runs.
+    original forward runs. On a CPU the first calls of a shape are timed both ways, and the faster stays: see
+    ingot.choose_by_measurement.
 
     numerics: "match" rounds where the separate operators would; "fast" rounds once, at the hidden tensor. verbose: prints the
     report to standard error.
