@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "arch/gpus.h"
+#include "arch/integers.h"
 #include "kernels/sm80/layout.cuh"
 
 namespace ingot::arch::sm80 {
@@ -57,10 +58,6 @@ inline constexpr double element_copy_factor = 6;  // one element an instruction 
 inline constexpr double latency_s = 1e-6;       // from asking for a block of K to its products, loaded memory
 inline constexpr double first_data_s = 1.6e-6;  // from a block's first instruction to its first product
 inline constexpr double finish_s = 0.6e-6;      // bias, activation and stores of a tile
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 /// Why the kernel cannot be made of this tile for this linear; empty when it can.
 constexpr std::string_view reject(const Tile& t, const LinearShape& l, const Chip& chip) {

@@ -10,6 +10,16 @@
 
 namespace ingot::bench_mlp {
 
+double middle(std::vector<double> values) {
+  return profile::summarize(std::move(values)).median_us * 1e-6;
+}
+
+double over(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (std::size_t run = 0; run < std::min(a.size(), b.size()); ++run) ratios.push_back(a[run] / b[run]);
+  return middle(std::move(ratios));
+}
+
 std::unique_ptr<Contenders> Contenders::make(const Engine& engine, const Mlp& mlp, std::int64_t tokens,
                                              GateLayout layout, const std::vector<Rung>& rungs) {
   auto problem = profile::Problem::make(mlp, tokens, layout, 1);
@@ -68,14 +78,11 @@ Contender& Contenders::named(const std::string& name) {
   return *std::find_if(all_.begin(), all_.end(), [&](const Contender& c) { return c.name == name; });
 }
 
-std::vector<TimeStats> Contenders::times(const profile::SamplingLimits& limits) const {
+Samples Contenders::samples(const profile::SamplingLimits& limits) const {
   std::vector<profile::Work> works;
   for (const Contender& contender : all_) works.push_back(contender.work);
   profile::SteadyTimer timer;
-  auto samples = profile::sample(works, timer, limits);
-  std::vector<TimeStats> stats;
-  for (auto& each : samples.value()) stats.push_back(profile::summarize(std::move(each)));
-  return stats;
+  return profile::sample(works, timer, limits).value();
 }
 
 std::string at_least(double value, double figure) {

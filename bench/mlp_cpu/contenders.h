@@ -14,6 +14,14 @@
 
 namespace ingot::bench_mlp {
 
+/// Seconds of every round, for each contender in its place.
+using Samples = std::vector<std::vector<double>>;
+
+double middle(std::vector<double> values);
+/// The middle of the ratios of runs that followed each other, which the drift of a machine's speed does not
+/// reach.
+double over(const std::vector<double>& a, const std::vector<double>& b);
+
 struct Contender {
   std::string name;
   profile::Work work;
@@ -31,8 +39,8 @@ class Contenders {
   Contender& named(const std::string& name);
   const profile::Problem& problem() const { return problem_; }
 
-  /// Times them in turn; in their places.
-  std::vector<TimeStats> times(const profile::SamplingLimits& limits) const;
+  /// Times them in turn.
+  Samples samples(const profile::SamplingLimits& limits) const;
 
  private:
   explicit Contenders(profile::Problem problem) : problem_(std::move(problem)) {}

@@ -139,13 +139,16 @@ int main(int count, char** arguments) {
     nlohmann::ordered_json row{{"name", shape.name}};
     if (options.tune) {
       const auto found = take(profile::tune_gpu(gpu, problem, settings), 3);
-      std::printf("%s tuned: %d pairs, %.2f us of the forecast one, %.2f us of %s + %s\n", shape.name.c_str(),
-                  found.tuning.measured, found.tuning.forecast_us, found.tuning.time_us,
-                  found.tuning.kernels[0].tile.c_str(), found.tuning.kernels[1].tile.c_str());
-      row["tuning"] = {{"pairs", found.tuning.measured},
-                       {"forecast_pair_us", found.tuning.forecast_us},
-                       {"best_pair_us", found.tuning.time_us}};
-      if (auto kept = gpu::store_tuning(environment, gpu->device->description().name, found.tiles); !kept)
+      std::string tiles;
+      for (const KernelPlan& kernel : found.tuning.kernels)
+        tiles += (tiles.empty() ? "" : " + ") + kernel.tile;
+      std::printf("%s tuned: %d choices, %.2f us of the forecast one, %.2f us of %s\n", shape.name.c_str(),
+                  found.tuning.measured, found.tuning.forecast_us, found.tuning.time_us, tiles.c_str());
+      row["tuning"] = {{"choices", found.tuning.measured},
+                       {"forecast_us", found.tuning.forecast_us},
+                       {"best_us", found.tuning.time_us},
+                       {"best", tiles}};
+      if (auto kept = gpu::store_tuning(environment, gpu->device->description().name, found.choices); !kept)
         stop(kept.error(), 3);
       gpu = take(gpu::open(environment, options.ordinal), 3);
     }

@@ -24,7 +24,7 @@ struct TimeStats {
 struct RungResult {
   Candidate candidate;                   ///< rung, tile, launches, bytes, forecast
   bool chosen = false;                   ///< what the planner picks
-  std::vector<KernelPlan> kernels{};     ///< of two_kernel
+  std::vector<KernelPlan> kernels{};     ///< of two_kernel and one_kernel
   TimeStats time;                        ///< samples 0: not timed, because the result was wrong
   std::optional<double> sustained_us{};  ///< GPU: replayed back to back, when the card is hot
   std::optional<double> speedup;  ///< median of `unfused` / median of this; unset when either was not timed
@@ -87,15 +87,15 @@ Result<Ladder> bench(const Engine& engine, const Mlp& mlp, std::int64_t tokens,
 
 /// What `tune` found.
 struct Tuning {
-  std::vector<KernelPlan> kernels;      ///< the fastest pair
-  double time_us = 0, forecast_us = 0;  ///< measured: of the fastest pair, and of the pair that was forecast
-  int measured = 0;                     ///< pairs
+  std::vector<KernelPlan> kernels;      ///< the fastest: two, or one of the whole MLP
+  double time_us = 0, forecast_us = 0;  ///< measured: of the fastest, and of what was forecast to be
+  int measured = 0;                     ///< ways, of two kernels and of one
 };
 
-/// Measures the tiles with the best forecasts for this MLP and number of tokens, checks them, and keeps the
-/// fastest pair in the cache folder for the number's class. Engines opened from then on take it. Errors
-/// unsupported: the engine is not a GPU's, or no cache folder; unreadable: it cannot be written; else as
-/// bench.
+/// Measures the tiles with the best forecasts for this MLP and number of tokens, as two kernels and as one
+/// where there is one, checks them, and keeps the fastest in the cache folder for the number's class. Engines
+/// opened from then on take it. Errors unsupported: the engine is not a GPU's, or no cache folder;
+/// unreadable: it cannot be written; else as bench.
 Result<Tuning> tune(const Engine& engine, const Mlp& mlp, std::int64_t tokens,
                     const BenchOptions& options = {});
 
@@ -106,7 +106,7 @@ struct DescribeOptions {
 };
 
 /// This machine's CPU with measured rates: the stored measurement if it is of this processor, library and
-/// number of threads, else measured now (about a second) and stored in the cache folder. A folder that cannot
+/// number of threads, else measured now (some seconds) and stored in the cache folder. A folder that cannot
 /// be written is a warning. Errors invalid_argument: threads; out_of_memory.
 Result<DeviceDescription> describe_cpu(const DescribeOptions& options = {});
 

@@ -44,7 +44,8 @@ struct CacheCleared {
 };
 
 struct WarmOptions {
-  GpuDescription gpu;                  ///< to compile for; it need not be here
+  GpuDescription gpu;    ///< to compile for; it need not be here
+  std::string device{};  ///< the GPU's name: what was measured on such a one comes first; "": forecasts alone
   std::vector<std::int64_t> tokens{};  ///< empty: every number up to most_warm_tokens
   Numerics numerics = Numerics::match;
   GateLayout layout = GateLayout::separate;  ///< separate: for gate's weights before up's, and behind
@@ -70,9 +71,9 @@ Result<CacheListing> list_cache();
 /// Removes every kernel, for this and all other processes; those that run on are not disturbed. Errors
 /// unsupported; unreadable: a file cannot be removed.
 Result<CacheCleared> clear_cache();
-/// Compiles what the planner takes for the MLP's two linears, for weights and inputs at 16-byte addresses and
-/// strides, so that the first run finds it. Errors unsupported: no folder, no compiler, or no kernels for
-/// such a GPU; unreadable: a kernel cannot be kept; device: one does not compile.
+/// Compiles what the planner takes for the MLP, one kernel or two, for weights and inputs at 16-byte
+/// addresses and strides, so that the first run finds it. Errors unsupported: no folder, no compiler, or no
+/// kernels for such a GPU; unreadable: a kernel cannot be kept; device: one does not compile.
 Result<CacheWarmed> warm_cache(const Mlp& mlp, const WarmOptions& options);
 
 }  // namespace ingot

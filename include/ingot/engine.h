@@ -81,12 +81,14 @@ class PreparedMlp {
 
   const Mlp& mlp() const;
 
-  /// What run() needs for this many tokens; 0 for tokens <= 0. Never less for more tokens.
+  /// What run() needs for this many tokens, whatever the alignment of x and y; 0 for tokens <= 0. Never less
+  /// for more tokens.
   std::size_t workspace_bytes(std::int64_t tokens) const;
 
   /// Runs the MLP; on a GPU, puts it into the stream and returns. Allocates nothing, but for kernels compiled
   /// at first use. Errors invalid_argument: names the argument that is off; nothing was written; unsupported:
-  /// kernels are missing and the stream is being captured; device: the driver's or compiler's, also of a
+  /// kernels are missing and the stream is being captured, or one_kernel was asked for and x or y has an
+  /// address or row stride that is no multiple of 16 bytes; device: the driver's or compiler's, also of a
   /// kernel that failed since the last call.
   Result<void> run(const RunArguments& arguments) const;
 

@@ -28,8 +28,9 @@ enum class Rung : std::uint8_t {
   epilogue,  ///< activation and product applied where the first linear's tile is still in registers or cache
   two_kernel,  ///< the same as two kernels compiled for this shape; gate and up are one of them (GPU)
   one_pass,    ///< tiles of tokens taken through both linears; the hidden tensor never reaches memory
+  one_kernel,  ///< the same as one kernel compiled for this shape (GPU)
 };
-inline constexpr std::size_t rung_count = 5;
+inline constexpr std::size_t rung_count = 6;
 std::string_view to_string(Rung rung);
 /// Error invalid_argument: suggests the nearest name and lists all.
 Result<Rung> parse_rung(std::string_view name);
@@ -114,6 +115,8 @@ enum class Rejection : std::uint8_t {
   no_library_epilogue,  ///< the vendor's library folds in relu and gelu_tanh only, and no gate
   no_library,           ///< the vendor's library is not at hand
   within_model_error,   ///< of the library, and not forecast faster by more than the forecasts are off
+  no_mlp_kernel,        ///< no kernel of a whole MLP takes this one; the candidate's detail says why
+  measured_slower,      ///< than the chosen one, on this device
 };
 std::string_view to_string(Rejection rejection);
 
@@ -124,11 +127,14 @@ struct Candidate {
   double bytes = 0;  ///< counted from tensors: each launch reads its inputs once, writes its outputs once
   double forecast_us = 0;  ///< 0 when there is none: the candidate is not legal
   Rejection rejected = Rejection::none;
+  std::string detail{};  ///< of no_mlp_kernel: each kernel's reason; filled in by plan()
 };
+/// Why the candidate is out: its rejection, and the detail where there is one. Empty: it is not.
+std::string rejection_text(const Candidate& candidate);
 
 /// One compiled kernel of a plan.
 struct KernelPlan {
-  std::string name;  ///< "fc1": x to hidden; "fc2": hidden to y
+  std::string name;  ///< "fc1": x to hidden; "fc2": hidden to y; "mlp": x to y
   std::string tile;  ///< label, see docs/measured-gpu.md
   double forecast_us = 0;
   bool tuned = false;  ///< the tile was measured to be the fastest, on this device
@@ -141,7 +147,7 @@ struct Plan {
   DeviceDescription device;
   Candidate chosen;
   std::vector<Candidate> candidates;  ///< chosen one included, in the order of Rung
-  std::vector<KernelPlan> kernels{};  ///< of a chosen two_kernel; empty for other rungs
+  std::vector<KernelPlan> kernels{};  ///< of a chosen two_kernel or one_kernel; empty for other rungs
 };
 /// How the chosen candidate is cut: its kernels' tiles, or its tile; empty where the library decides.
 std::string tile_text(const Plan& plan);

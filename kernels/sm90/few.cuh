@@ -16,6 +16,7 @@
 namespace ingot {
 namespace sm90 {
 
+/// depth() 1. With depth 2, K is split into {64, ..., kK / 64} and the boxes have {64, ..., 2} of it.
 struct FewMaps {
   TensorMap w;  // {kK, kN}, box {64, rows}; gated: {kK, 8, 2, kN / 8}, box {64, 8, 2, rows / 16}
   TensorMap x;  // {kK, tokens}, box {64, tokens of the tile / share}
@@ -37,13 +38,15 @@ struct FewShape {
   using Epilogue = Epilogue_;
   static constexpr FewTile tile{kFeature_warpgroups, kK_warpgroups_, kTokens_, kStages_, kShare_, kSplits_};
   static constexpr FewLayout shared = layout(tile, kGated_);
-  static constexpr int kN = kN_, kK = kK_, kTokens = kTokens_, kStages = kStages_, kShare = kShare_,
-                       kSplits = kSplits_;
+  static constexpr int kN = kN_, kK = kK_, kTokens = kTokens_, kShare = kShare_, kSplits = kSplits_;
+  static constexpr int kDepth = depth(tile, kK_), kStages = kStages_ / kDepth;  // kDepth blocks of K each
+  static constexpr int kStage_bytes = kDepth * shared.stage_bytes,
+                       kX = kDepth * shared.weight_bytes;  // of x in a stage
   static constexpr bool kRounds = kRounds_, kGated = kGated_, kGate_first = kGate_first_, kBias = kBias_;
   static constexpr int kRows = rows(tile), kThreads = sm90::threads(tile),
                        kMultiplying = multiplying_threads(tile);
   static constexpr int kOut_rows = kGated ? kRows / 2 : kRows;  // output features of a tile
-  static constexpr int kK_blocks = (kK + block_k - 1) / block_k;
+  static constexpr int kK_blocks = (kK + kDepth * block_k - 1) / (kDepth * block_k);  // stages' worth of K
   static constexpr int kFeature_tiles = (kN + kOut_rows - 1) / kOut_rows;
   static constexpr bool kWhole_k = whole_k(tile);
 
@@ -91,8 +94,13 @@ INGOT_DEVICE u32 few_summed(const FewPosition& p) {
 
 template <class F>
 INGOT_DEVICE void few_load_w(const FewArgs& args, const FewPosition& p, int stage, int k_block) {
-  const u32 to = p.shared + stage * F::shared.stage_bytes;
-  if constexpr (F::kGated)
+  const u32 to = p.shared + stage * F::kStage_bytes;
+  if constexpr (F::kDepth > 1 && F::kGated)
+    load_deep_interleaved_box(to, args.maps.w, few_full<F>(p, stage), p.feature_tile * (F::kRows / 16),
+                              k_block * F::kDepth);
+  else if constexpr (F::kDepth > 1)
+    load_deep_box(to, args.maps.w, few_full<F>(p, stage), p.feature_tile * F::kRows, k_block * F::kDepth);
+  else if constexpr (F::kGated)
     load_interleaved_box<false>(to, args.maps.w, few_full<F>(p, stage), k_block * block_k,
                                 p.feature_tile * (F::kRows / 16), 0);
   else
@@ -103,9 +111,12 @@ template <class F>
 INGOT_DEVICE void few_load_x(const FewArgs& args, const FewPosition& p, int stage, int k_block) {
   constexpr int kPart = F::kTokens / F::kShare;
   const int part = F::kShare > 1 ? p.rank * kPart : 0;
-  load_box<(F::kShare > 1)>(
-      p.shared + stage * F::shared.stage_bytes + F::shared.weight_bytes + part * (block_k * 2), args.maps.x,
-      few_full<F>(p, stage), k_block * block_k, p.token_tile * F::kTokens + part, u16((1 << F::kShare) - 1));
+  const u32 to = p.shared + stage * F::kStage_bytes + F::kX + part * (block_k * 2);
+  if constexpr (F::kDepth > 1)
+    load_deep_box(to, args.maps.x, few_full<F>(p, stage), p.token_tile * F::kTokens, k_block * F::kDepth);
+  else
+    load_box<(F::kShare > 1)>(to, args.maps.x, few_full<F>(p, stage), k_block * block_k,
+                              p.token_tile * F::kTokens + part, u16((1 << F::kShare) - 1));
 }
 
 /// One thread, before anyone waits.
@@ -124,10 +135,11 @@ INGOT_DEVICE void few_init_barriers(const FewPosition& p) {
 /// stages.
 template <class F>
 INGOT_DEVICE int few_early_weights(const FewArgs& args, const FewPosition& p) {
-  const int early = min(min(args.early_weights, F::kStages), p.k_count);
+  const int early = min(min(args.early_weights / F::kDepth, F::kStages), p.k_count);
+#pragma unroll 1
   for (int i = 0; i < early; ++i) {
     if (elect_one()) {
-      barrier_expect(few_full<F>(p, i), F::shared.stage_bytes);
+      barrier_expect(few_full<F>(p, i), F::kStage_bytes);
       few_load_w<F>(args, p, i, p.k_begin + i);
     }
   }
@@ -146,7 +158,7 @@ INGOT_DEVICE void few_produce(const FewArgs& args, const FewPosition& p, int ear
     if (i >= F::kStages) barrier_wait(few_empty<F>(p, stage), phase);
     if (elect_one()) {
       if (i >= early) {
-        barrier_expect(few_full<F>(p, stage), F::shared.stage_bytes);
+        barrier_expect(few_full<F>(p, stage), F::kStage_bytes);
         few_load_w<F>(args, p, stage, p.k_begin + i);
       }
       few_load_x<F>(args, p, stage, p.k_begin + i);
@@ -166,7 +178,7 @@ INGOT_DEVICE void few_multiply(float (&acc)[F::kTokens / 2], const FewPosition& 
   constexpr int kStride = F::tile.k_warpgroups;
   const int thread = threadIdx.x & 127;
   const u64 w0 = matrix_descriptor(p.shared + feature_warpgroup * (64 * 128));
-  const u64 x0 = matrix_descriptor(p.shared + F::shared.weight_bytes);
+  const u64 x0 = matrix_descriptor(p.shared + F::kX);
   u32 release_barrier = few_empty<F>(p, 0);
   if constexpr (F::kShare > 1)
     release_barrier = remote_address(release_barrier, u32(thread < F::kShare ? thread : p.rank));
@@ -184,11 +196,14 @@ INGOT_DEVICE void few_multiply(float (&acc)[F::kTokens / 2], const FewPosition& 
   for (int i = k_warpgroup; i < p.k_count; i += kStride) {
     barrier_wait(few_full<F>(p, stage), phase);
     wgmma_fence();
-    const u64 offset = u64(stage * (F::shared.stage_bytes >> 4));
+    const u64 offset = u64(stage * (F::kStage_bytes >> 4));
 #pragma unroll
-    for (int k16 = 0; k16 < 4; ++k16)
-      Wgmma<F::kTokens>::template multiply<typename F::Element>(
-          acc, w0 + offset + k16 * 2, x0 + offset + k16 * 2, (i != k_warpgroup) | (k16 != 0));
+    for (int d = 0; d < F::kDepth; ++d)
+#pragma unroll
+      for (int k16 = 0; k16 < 4; ++k16)
+        Wgmma<F::kTokens>::template multiply<typename F::Element>(
+            acc, w0 + offset + d * (F::shared.weight_bytes >> 4) + k16 * 2,
+            x0 + offset + d * (F::kTokens * 8) + k16 * 2, (i != k_warpgroup) | (d != 0) | (k16 != 0));
     wgmma_commit();
     wgmma_wait<1>();
     if (i != k_warpgroup) release(previous, i - kStride);
@@ -203,13 +218,14 @@ INGOT_DEVICE void few_multiply(float (&acc)[F::kTokens / 2], const FewPosition& 
   wgmma_pin(acc);
 }
 
-/// The bias of row `row` of the tile; zero beyond the last feature.
+/// The bias of row `row` of the tile, as its bits: used long after it is asked for. Zero beyond the last
+/// feature.
 template <class F>
-INGOT_DEVICE float few_bias(const FewArgs& args, const FewPosition& p, int row) {
+INGOT_DEVICE u16 few_bias(const FewArgs& args, const FewPosition& p, int row) {
   const int feature = p.feature_tile * F::kOut_rows + (F::kGated ? row / 16 * 8 + row % 8 : row);
   const bool gate = F::kGated && (row / 8 % 2 == 0) == F::kGate_first;
   const u16* base = static_cast<const u16*>(gate ? args.epilogue.gate_bias : args.epilogue.up_bias);
-  return feature < F::kN ? F::Element::value(device::load_constant(base + feature)) : 0.f;
+  return feature < F::kN ? device::load_constant(base + feature) : u16(0);
 }
 
 /// What follows the linear, on N outputs that share a matrix row's order: `first`, `second` as in the
@@ -234,13 +250,16 @@ INGOT_DEVICE void few_epilogue(const FewArgs& args, i64 row, int column, float (
 }
 
 /// All of K in a warp: finishes its rows in registers, turns them over in shared memory, and all threads
-/// store whole rows of tokens. bias_top, bias_bottom: of rows r and r + 8.
+/// store whole rows of tokens. top_bits, bottom_bits: biases of rows r and r + 8.
 template <class F>
-INGOT_DEVICE void few_finish_whole(float (&acc)[F::kTokens / 2], const FewArgs& args, const FewPosition& p,
-                                   int thread, float bias_top, float bias_bottom) {
+INGOT_DEVICE void few_finish_whole(const float (&acc)[F::kTokens / 2], const FewArgs& args,
+                                   const FewPosition& p, int thread, u16 top_bits, u16 bottom_bits) {
   using Element = typename F::Element;
   constexpr int kPitch = F::shared.out_pitch, kPieces = F::kOut_rows / 8;
+  const float bias_top = F::kBias ? Element::value(top_bits) : 0.f,
+              bias_bottom = F::kBias ? Element::value(bottom_bits) : 0.f;
   const int warp = thread / 32, lane = thread & 31;
+  const int first_token = p.token_tile * F::kTokens;
   const u32 staging = p.shared + F::shared.output;
   // Lane i gives the address of token i % 8's features: of the warp's first eight rows, or of its second.
   const u32 to =
@@ -250,7 +269,7 @@ INGOT_DEVICE void few_finish_whole(float (&acc)[F::kTokens / 2], const FewArgs& 
   for (int j = 0; j < F::kTokens / 8; ++j) {
     float top[2] = {acc[4 * j] + bias_top, acc[4 * j + 1] + bias_top};
     float bottom[2] = {acc[4 * j + 2] + bias_bottom, acc[4 * j + 3] + bias_bottom};
-    const i64 token = p.token_tile * F::kTokens + 8 * j + 2 * (lane & 3);
+    const i64 token = first_token + 8 * j + 2 * (lane & 3);
     device::Outputs<2, F::kGated> values;
     few_epilogue<F>(args, token, column, top, bottom, values);
     const u32 packed = Element::pair_bits(values.up[0], values.up[1]);
@@ -262,16 +281,21 @@ INGOT_DEVICE void few_finish_whole(float (&acc)[F::kTokens / 2], const FewArgs& 
     }
   }
   named_barrier_sync(1, F::kMultiplying);
-#pragma unroll 4
-  for (int item = thread; item < kPieces * F::kTokens; item += F::kMultiplying) {
-    const int token = item / kPieces, piece = item - token * kPieces;
-    const i64 y_row = p.token_tile * F::kTokens + token;
-    const int y_col = p.feature_tile * F::kOut_rows + piece * 8;
-    if (y_row >= args.tokens || y_col >= F::kN) continue;
+  // A thread keeps its piece of the features and walks over tokens.
+  constexpr int kStep = F::kMultiplying / kPieces, kSteps = (F::kTokens + kStep - 1) / kStep;
+  static_assert(F::kMultiplying % kPieces == 0, "a thread's piece");
+  const int first = thread / kPieces, piece = thread % kPieces;
+  const int y_row = first_token + first, y_col = p.feature_tile * F::kOut_rows + piece * 8;
+  if (F::kN % F::kOut_rows != 0 && y_col >= F::kN) return;
+  const int tokens = min(args.tokens - y_row, F::kTokens - first);  // from this thread's first
+  u16* to_y = static_cast<u16*>(args.epilogue.y) + y_row * args.epilogue.y_stride + y_col;
+#pragma unroll
+  for (int i = 0; i < kSteps; ++i) {
+    if (i * kStep >= tokens) break;
     u32 v[4];
-    load_shared(staging + token * kPitch + piece * 16, v);
-    device::store_16_bytes(static_cast<u16*>(args.epilogue.y) + y_row * args.epilogue.y_stride + y_col,
-                           {{v[0], v[1], v[2], v[3]}});
+    load_shared(staging + (first + i * kStep) * kPitch + piece * 16, v);
+    device::store_16_bytes(to_y, {{v[0], v[1], v[2], v[3]}});
+    to_y += kStep * args.epilogue.y_stride;
   }
 }
 
@@ -318,6 +342,7 @@ INGOT_DEVICE void few_finish_sums(const FewArgs& args, const FewPosition& p, int
   constexpr int kGroup_rows = F::kGated ? 16 : 8, kGroups = F::shared.sum_rows / kGroup_rows;
   const u32 sums = p.shared + F::shared.output;
   const int slice_row = F::kSplits > 1 ? p.rank * F::shared.sum_rows : 0;
+#pragma unroll 1
   for (int item = thread; item < kGroups * F::kTokens; item += F::kMultiplying) {
     const int token = item / kGroups, group = item - token * kGroups;
     const i64 y_row = p.token_tile * F::kTokens + token;
@@ -364,26 +389,34 @@ struct Few {
       early = few_early_weights<F>(args, p);
     }
     __syncwarp();
+    // The loading warp waits for nobody but the cluster that it loads for.
     if constexpr (F::kShare * F::kSplits > 1) {
       cluster_arrive_relaxed();
       cluster_wait();
+    } else if (loads) {
+      named_barrier_arrive(2, F::kThreads);
     } else {
-      __syncthreads();
+      named_barrier_sync(2, F::kThreads);
     }
-    device::let_next_kernel_start();
+    if (!loads) {
+      // A kernel that reads nothing early lets the next one start only now: what that one reads early is
+      // older.
+      if (args.early_weights == 0) device::wait_for_previous_kernel();
+      device::let_next_kernel_start();
+    }
 
     if (loads) {
       few_produce<F>(args, p, early);
     } else {
       const int feature_warpgroup = warp / 4 % F::tile.feature_warpgroups;
       const int k_warpgroup = warp / 4 / F::tile.feature_warpgroups;
-      float bias_top = 0.f, bias_bottom = 0.f;
+      u16 bias_top = 0, bias_bottom = 0;
       if constexpr (F::kBias && F::kWhole_k) {
         bias_top = few_bias<F>(args, p, warp * 16 + lane / 4);
         bias_bottom = few_bias<F>(args, p, warp * 16 + lane / 4 + 8);
       } else if constexpr (F::kBias) {
         for (int r = thread; r < F::kRows; r += F::kMultiplying)
-          store_shared(p.shared + F::shared.bias + r * 4, few_bias<F>(args, p, r));
+          store_shared(p.shared + F::shared.bias + r * 4, F::Element::value(few_bias<F>(args, p, r)));
       }
       float acc[F::kTokens / 2];
       few_multiply<F>(acc, p, feature_warpgroup, k_warpgroup);

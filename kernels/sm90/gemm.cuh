@@ -516,11 +516,19 @@ struct Gemm {
       if constexpr (G::kSplits > 1) barrier_expect(sums_barrier<G>(p), Exchange<G>::arriving_bytes(p.split));
     }
     __syncwarp();
+    // The loading warp waits for nobody but the cluster that it loads for.
     if constexpr (G::kBlocks > 1)
       meet_cluster();
+    else if (warp == 0)
+      named_barrier_arrive(4, G::kThreads);
     else
-      __syncthreads();
-    device::let_next_kernel_start();
+      named_barrier_sync(4, G::kThreads);
+    if (warp != 0) {
+      // A kernel that reads nothing early lets the next one start only now: what that one reads early is
+      // older.
+      if (args.early_weights == 0) device::wait_for_previous_kernel();
+      device::let_next_kernel_start();
+    }
 
     if (warpgroup == 0) {
       if constexpr (G::tile.consumers > 1) registers_decrease<G::kProducer_registers>();

@@ -115,8 +115,11 @@ struct Work {
 /// Item `index` of the clusters' walk: groups of row tiles, in a group column by column.
 template <class G>
 INGOT_DEVICE Work work_at(const GemmArgs& args, const Position& p, int index) {
-  const int group = index / (args.group_rows * G::kCol_tiles), first_row = group * args.group_rows;
-  const int group_rows = min(args.group_rows, row_tile_count<G>(args) - first_row);
+  const int row_tiles = row_tile_count<G>(args);
+  // Few tokens are one group: no division for it, since this is on the way to a block's first load.
+  const int first_row =
+      row_tiles > args.group_rows ? index / (args.group_rows * G::kCol_tiles) * args.group_rows : 0;
+  const int group_rows = min(args.group_rows, row_tiles - first_row);
   const int in_group = index - first_row * G::kCol_tiles;
   const int col_tile = in_group / group_rows, row_tile = first_row + in_group - col_tile * group_rows;
   return {(row_tile * G::tile.cluster_rows + p.rank_row) * G::kRows,
@@ -233,18 +236,19 @@ INGOT_DEVICE void produce(const GemmArgs& args, const Position& p) {
   Cursor<G::kStages> cursor;
   const int begin = first_k_block<G>(p), end = begin + k_block_count<G>(p), count = work_count<G>(args);
   int early_end = begin + min(min(args.early_weights, G::kStages), end - begin);
-  if (p.cluster < count) {
-    const int out_col = work_at<G>(args, p, p.cluster).out_col;
-    for (int k_block = begin; k_block < early_end; ++k_block) {
-      if (elect_one()) {
-        barrier_expect(full_barrier<G>(p, k_block - begin), G::shared.stage_bytes);
-        load_w<G>(args, p, k_block - begin, out_col, k_block);
-      }
-    }
-    device::wait_for_previous_kernel();
-  }
+#pragma unroll 1
   for (int index = p.cluster; index < count; index += p.clusters) {
     const Work work = work_at<G>(args, p, index);
+    if (index == p.cluster) {
+#pragma unroll 1
+      for (int k_block = begin; k_block < early_end; ++k_block) {
+        if (elect_one()) {
+          barrier_expect(full_barrier<G>(p, k_block - begin), G::shared.stage_bytes);
+          load_w<G>(args, p, k_block - begin, work.out_col, k_block);
+        }
+      }
+      device::wait_for_previous_kernel();
+    }
 #pragma unroll 1
     for (int k_block = begin; k_block < end; ++k_block) {
       barrier_wait(empty_barrier<G>(p, cursor.stage), cursor.phase ^ 1);

@@ -100,6 +100,14 @@ constexpr bool whole_k(const FewTile& t) {
   return t.splits * t.k_warpgroups == 1;
 }
 
+/// Blocks of K that one copy brings: two where the parts of K and the ring divide, since the loading warp
+/// takes as long over a small box as over a large one. Then the tensor maps have K / 64 as a dimension of its
+/// own, so that K has no remainder.
+constexpr int depth(const FewTile& t, long long k) {
+  const bool whole = t.share == 1 && t.stages % 2 == 0 && k % (2 * block_k * t.splits) == 0;
+  return whole && t.stages / 2 >= t.k_warpgroups && k / (2 * block_k * t.splits) >= t.k_warpgroups ? 2 : 1;
+}
+
 struct FewLayout {
   int stage_bytes, weight_bytes;
   int out_pitch;  // whole K: bytes of a token's features in staging

@@ -28,6 +28,13 @@ INGOT_DEVICE bool elect_one() {
   return chosen != 0;
 }
 
+/// threadIdx.x read anew each time: where accumulators leave no register to keep it.
+INGOT_DEVICE u32 thread_anew() {
+  u32 thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
 // --- mbarrier
 // -------------------------------------------------------------------------------------------------
 INGOT_DEVICE void barrier_init(u32 barrier, u32 arrivals) {
@@ -170,6 +177,52 @@ INGOT_DEVICE void load_interleaved_box(u32 shared, const TensorMap& map, u32 bar
         : "memory");
   }
 }
+/// Boxes of tensors of more dimensions, to this block alone. Coordinates innermost first.
+INGOT_DEVICE void load_box(u32 shared, const TensorMap& map, u32 barrier, int c0, int c1, int c2) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], "
+      "[%2];" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2)
+      : "memory");
+}
+INGOT_DEVICE void load_box(u32 shared, const TensorMap& map, u32 barrier, int c0, int c1, int c2, int c3) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+      "%6}], [%2];" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+      : "memory");
+}
+INGOT_DEVICE void load_box(u32 shared, const TensorMap& map, u32 barrier, int c0, int c1, int c2, int c3,
+                           int c4) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+      "%6, %7}], [%2];" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+      : "memory");
+}
+/// Into L2 only.
+INGOT_DEVICE void prefetch_box(const TensorMap& map, int c0, int c1, int c2) {
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(&map), "r"(c0), "r"(c1),
+               "r"(c2)
+               : "memory");
+}
+/// Box of a 3-D tensor {64 columns, rows, K / 64}.
+INGOT_DEVICE void load_deep_box(u32 shared, const TensorMap& map, u32 barrier, int row, int k_block) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%5, %3, %4}], [%2];" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(row), "r"(k_block), "r"(0)
+      : "memory");
+}
+/// The same for two interleaved matrices, a 5-D tensor {64 columns, 8 rows, 2 matrices, row group, K / 64}.
+INGOT_DEVICE void load_deep_interleaved_box(u32 shared, const TensorMap& map, u32 barrier, int group,
+                                            int k_block) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%5, %5, %5, %3, %4}], [%2];" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(group), "r"(k_block), "r"(0)
+      : "memory");
+}
 /// Box from shared memory to the tensor; what lies outside the tensor is not written. Belongs to the open
 /// bulk group.
 INGOT_DEVICE void store_box(const TensorMap& map, u32 shared, int column, int row) {
@@ -188,6 +241,18 @@ INGOT_DEVICE void stores_wait_read() {
 /// Ordinary writes to shared memory become visible to the copy engine and to wgmma.
 INGOT_DEVICE void fence_shared_to_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// --- arithmetic
+/// Two products of 16-bit numbers, each rounded to nearest even.
+template <bool kBf16>
+INGOT_DEVICE u32 product_of_pairs(u32 a, u32 b) {
+  u32 product;
+  if constexpr (kBf16)
+    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
+  else
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
+  return product;
 }
 
 // --- wgmma
@@ -250,11 +315,45 @@ INGOT_DEVICE float load_shared(u32 shared) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(shared));
   return v;
 }
+INGOT_DEVICE void load_shared(u32 shared, float& a, float& b) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "r"(shared));
+}
 INGOT_DEVICE void store_shared(u32 shared, float v) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(shared), "f"(v) : "memory");
 }
 INGOT_DEVICE void store_shared(u32 shared, float a, float b) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(shared), "f"(a), "f"(b) : "memory");
+}
+INGOT_DEVICE void store_shared(u32 shared, const float (&v)[4]) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "f"(v[0]), "f"(v[1]), "f"(v[2]),
+               "f"(v[3])
+               : "memory");
+}
+INGOT_DEVICE void store_shared(u32 shared, u32 a, u32 b) {
+  asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(shared), "r"(a), "r"(b) : "memory");
+}
+INGOT_DEVICE void load_shared(u32 shared, float (&v)[2]) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(shared));
+}
+
+// --- registers of a warp
+// ---------------------------------------------------------------------------------------------
+/// An 8 x 8 matrix of 16-bit numbers, two neighbours of a row to a lane, transposed.
+INGOT_DEVICE u32 transpose_matrix(u32 pair) {
+  u32 r;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(pair));
+  return r;
+}
+/// 16 bytes that a block reads once; zeros when they do not exist. Not `.nc`, though nothing writes them:
+/// such loads the compiler moves down to their use, across barriers and the wait for the kernel before.
+INGOT_DEVICE void load_streamed(u32 (&v)[4], const void* at, bool exists) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.u32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, "
+      "0;\n"
+      "@p ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
+      : "=&r"(v[0]), "=&r"(v[1]), "=&r"(v[2]), "=&r"(v[3])
+      : "l"(at), "r"(u32(exists))
+      : "memory");
 }
 
 }  // namespace sm90

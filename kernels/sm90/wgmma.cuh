@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wgmma.mma_async for every accumulator width: D[64 x n] += A[64 x 16] B[n x 16]^T, both operands in shared
-// memory, K innermost, float32 accumulators (PTX ISA, "Asynchronous Warpgroup Level Matrix
+// wgmma.mma_async for every accumulator width: D[64 x n] += A[64 x 16] B[n x 16]^T, B in shared memory, A
+// there or in registers, K innermost, float32 accumulators (PTX ISA, "Asynchronous Warpgroup Level Matrix
 // Multiply-Accumulate"). Thread t of the warpgroup holds, for each group j of eight columns, d[4j], d[4j+1]:
 // row 16 (t / 32) + (t % 32) / 4, columns 8j + 2 (t % 4) and the next; d[4j+2], d[4j+3]: the same columns
-// eight rows below.
+// eight rows below. A in registers: pairs of 16-bit elements of the same rows, a[0] and a[1] columns 2 (t %
+// 4) and the next of both rows, a[2] and a[3] eight columns further: two groups of D, packed, are a piece of
+// A.
 #pragma once
 #include "numbers.cuh"
 #include "sm90/ptx.cuh"
@@ -86,58 +88,72 @@ constexpr bool is_bf16<device::bf16> = true;
 template <int kCols>
 struct Wgmma;
 
-// accumulate == 0 ignores what D held.
-#define INGOT_WGMMA(N, R, A, B, P)                                                                      \
-  template <>                                                                                           \
-  struct Wgmma<N> {                                                                                     \
-    template <class Element>                                                                            \
-    static INGOT_DEVICE void multiply(float (&d)[R], u64 a, u64 b, int accumulate) {                    \
-      if constexpr (is_bf16<Element>) {                                                                 \
-        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N \
-                     "k16.f32.bf16.bf16 {" INGOT_S##R "}, " A ", " B ", p, 1, 1, 0, 0;\n}"              \
-                     : INGOT_O##R                                                                       \
-                     : "l"(a), "l"(b), "r"(accumulate));                                                \
-      } else {                                                                                          \
-        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N \
-                     "k16.f32.f16.f16 {" INGOT_S##R "}, " A ", " B ", p, 1, 1, 0, 0;\n}"                \
-                     : INGOT_O##R                                                                       \
-                     : "l"(a), "l"(b), "r"(accumulate));                                                \
-      }                                                                                                 \
-    }                                                                                                   \
+// accumulate == 0 ignores what D held. E0 to E5: the operands behind D.
+#define INGOT_WGMMA_TEXT(N, R, TYPE, A, B, P)                                                        \
+  "{\n.reg .pred p;\nsetp.ne.b32 p, " P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE \
+  " {" INGOT_S##R "}, " A ", " B ", p, 1, 1, 0"
+#define INGOT_WGMMA(N, R, E0, E1, E2, E3, E4, E5)                                                        \
+  template <>                                                                                            \
+  struct Wgmma<N> {                                                                                      \
+    template <class Element>                                                                             \
+    static INGOT_DEVICE void multiply(float (&d)[R], u64 a, u64 b, int accumulate) {                     \
+      if constexpr (is_bf16<Element>) {                                                                  \
+        asm volatile(INGOT_WGMMA_TEXT(N, R, "bf16.bf16", E0, E1, E2) ", 0;\n}"                           \
+                     : INGOT_O##R                                                                        \
+                     : "l"(a), "l"(b), "r"(accumulate));                                                 \
+      } else {                                                                                           \
+        asm volatile(INGOT_WGMMA_TEXT(N, R, "f16.f16", E0, E1, E2) ", 0;\n}"                             \
+                     : INGOT_O##R                                                                        \
+                     : "l"(a), "l"(b), "r"(accumulate));                                                 \
+      }                                                                                                  \
+    }                                                                                                    \
+    template <class Element>                                                                             \
+    static INGOT_DEVICE void multiply(float (&d)[R], const u32 (&a)[4], u64 b, int accumulate) {         \
+      if constexpr (is_bf16<Element>) {                                                                  \
+        asm volatile(INGOT_WGMMA_TEXT(N, R, "bf16.bf16", "{" E0 "," E1 "," E2 "," E3 "}", E4, E5) ";\n}" \
+                     : INGOT_O##R                                                                        \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));             \
+      } else {                                                                                           \
+        asm volatile(INGOT_WGMMA_TEXT(N, R, "f16.f16", "{" E0 "," E1 "," E2 "," E3 "}", E4, E5) ";\n}"   \
+                     : INGOT_O##R                                                                        \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));             \
+      }                                                                                                  \
+    }                                                                                                    \
   }
-INGOT_WGMMA(8, 4, "%4", "%5", "%6");
-INGOT_WGMMA(16, 8, "%8", "%9", "%10");
-INGOT_WGMMA(24, 12, "%12", "%13", "%14");
-INGOT_WGMMA(32, 16, "%16", "%17", "%18");
-INGOT_WGMMA(40, 20, "%20", "%21", "%22");
-INGOT_WGMMA(48, 24, "%24", "%25", "%26");
-INGOT_WGMMA(56, 28, "%28", "%29", "%30");
-INGOT_WGMMA(64, 32, "%32", "%33", "%34");
-INGOT_WGMMA(72, 36, "%36", "%37", "%38");
-INGOT_WGMMA(80, 40, "%40", "%41", "%42");
-INGOT_WGMMA(88, 44, "%44", "%45", "%46");
-INGOT_WGMMA(96, 48, "%48", "%49", "%50");
-INGOT_WGMMA(104, 52, "%52", "%53", "%54");
-INGOT_WGMMA(112, 56, "%56", "%57", "%58");
-INGOT_WGMMA(120, 60, "%60", "%61", "%62");
-INGOT_WGMMA(128, 64, "%64", "%65", "%66");
-INGOT_WGMMA(136, 68, "%68", "%69", "%70");
-INGOT_WGMMA(144, 72, "%72", "%73", "%74");
-INGOT_WGMMA(152, 76, "%76", "%77", "%78");
-INGOT_WGMMA(160, 80, "%80", "%81", "%82");
-INGOT_WGMMA(168, 84, "%84", "%85", "%86");
-INGOT_WGMMA(176, 88, "%88", "%89", "%90");
-INGOT_WGMMA(184, 92, "%92", "%93", "%94");
-INGOT_WGMMA(192, 96, "%96", "%97", "%98");
-INGOT_WGMMA(200, 100, "%100", "%101", "%102");
-INGOT_WGMMA(208, 104, "%104", "%105", "%106");
-INGOT_WGMMA(216, 108, "%108", "%109", "%110");
-INGOT_WGMMA(224, 112, "%112", "%113", "%114");
-INGOT_WGMMA(232, 116, "%116", "%117", "%118");
-INGOT_WGMMA(240, 120, "%120", "%121", "%122");
-INGOT_WGMMA(248, 124, "%124", "%125", "%126");
-INGOT_WGMMA(256, 128, "%128", "%129", "%130");
+INGOT_WGMMA(8, 4, "%4", "%5", "%6", "%7", "%8", "%9");
+INGOT_WGMMA(16, 8, "%8", "%9", "%10", "%11", "%12", "%13");
+INGOT_WGMMA(24, 12, "%12", "%13", "%14", "%15", "%16", "%17");
+INGOT_WGMMA(32, 16, "%16", "%17", "%18", "%19", "%20", "%21");
+INGOT_WGMMA(40, 20, "%20", "%21", "%22", "%23", "%24", "%25");
+INGOT_WGMMA(48, 24, "%24", "%25", "%26", "%27", "%28", "%29");
+INGOT_WGMMA(56, 28, "%28", "%29", "%30", "%31", "%32", "%33");
+INGOT_WGMMA(64, 32, "%32", "%33", "%34", "%35", "%36", "%37");
+INGOT_WGMMA(72, 36, "%36", "%37", "%38", "%39", "%40", "%41");
+INGOT_WGMMA(80, 40, "%40", "%41", "%42", "%43", "%44", "%45");
+INGOT_WGMMA(88, 44, "%44", "%45", "%46", "%47", "%48", "%49");
+INGOT_WGMMA(96, 48, "%48", "%49", "%50", "%51", "%52", "%53");
+INGOT_WGMMA(104, 52, "%52", "%53", "%54", "%55", "%56", "%57");
+INGOT_WGMMA(112, 56, "%56", "%57", "%58", "%59", "%60", "%61");
+INGOT_WGMMA(120, 60, "%60", "%61", "%62", "%63", "%64", "%65");
+INGOT_WGMMA(128, 64, "%64", "%65", "%66", "%67", "%68", "%69");
+INGOT_WGMMA(136, 68, "%68", "%69", "%70", "%71", "%72", "%73");
+INGOT_WGMMA(144, 72, "%72", "%73", "%74", "%75", "%76", "%77");
+INGOT_WGMMA(152, 76, "%76", "%77", "%78", "%79", "%80", "%81");
+INGOT_WGMMA(160, 80, "%80", "%81", "%82", "%83", "%84", "%85");
+INGOT_WGMMA(168, 84, "%84", "%85", "%86", "%87", "%88", "%89");
+INGOT_WGMMA(176, 88, "%88", "%89", "%90", "%91", "%92", "%93");
+INGOT_WGMMA(184, 92, "%92", "%93", "%94", "%95", "%96", "%97");
+INGOT_WGMMA(192, 96, "%96", "%97", "%98", "%99", "%100", "%101");
+INGOT_WGMMA(200, 100, "%100", "%101", "%102", "%103", "%104", "%105");
+INGOT_WGMMA(208, 104, "%104", "%105", "%106", "%107", "%108", "%109");
+INGOT_WGMMA(216, 108, "%108", "%109", "%110", "%111", "%112", "%113");
+INGOT_WGMMA(224, 112, "%112", "%113", "%114", "%115", "%116", "%117");
+INGOT_WGMMA(232, 116, "%116", "%117", "%118", "%119", "%120", "%121");
+INGOT_WGMMA(240, 120, "%120", "%121", "%122", "%123", "%124", "%125");
+INGOT_WGMMA(248, 124, "%124", "%125", "%126", "%127", "%128", "%129");
+INGOT_WGMMA(256, 128, "%128", "%129", "%130", "%131", "%132", "%133");
 
+#undef INGOT_WGMMA_TEXT
 #undef INGOT_WGMMA
 
 }  // namespace sm90

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/publish.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,28 +14,45 @@
 
 namespace ingot::base {
 
-Result<void> publish(const std::string& path, std::string_view bytes) {
-  const auto failed = [&](const std::error_code& error) {
-    return Error{ErrorCode::unreadable, fmt::format("cannot write {}: {}", path, error.message())};
-  };
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  if (error) return failed(error);
-  const std::string part = fmt::format("{}.{}", path, getpid());
-  std::error_code ignored;
-  {
-    std::ofstream out(part, std::ios::binary | std::ios::trunc);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    out.close();
-    if (!out) {
-      std::filesystem::remove(part, ignored);
-      return Error{ErrorCode::unreadable, fmt::format("cannot write {}", path)};
-    }
+namespace {
+
+Error unreadable(const std::string& path, int error) {
+  return {ErrorCode::unreadable,
+          fmt::format("cannot write {}: {}", path, std::generic_category().message(error))};
+}
+
+/// 0, or the system's reason.
+int write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = write(file, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(done));
   }
-  std::filesystem::rename(part, path, error);
-  if (!error) return {};
-  std::filesystem::remove(part, ignored);
-  return failed(error);
+  return 0;
+}
+
+}  // namespace
+
+Result<void> publish(const std::string& path, std::string_view bytes) {
+  std::error_code folder_error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), folder_error);
+  if (folder_error) return unreadable(path, folder_error.value());
+  std::string part;
+  int file = -1;
+  // The name is free unless a process of the same number, of another machine or container, left it behind.
+  for (int attempt = 0; file < 0 && attempt < 100; ++attempt) {
+    part = fmt::format("{}.{}.{}{}", path, gettid(), attempt, part_suffix);
+    file = open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 && errno != EEXIST) return unreadable(path, errno);
+  }
+  if (file < 0) return unreadable(path, EEXIST);
+  int error = write_all(file, bytes);
+  if (close(file) != 0 && error == 0) error = errno;
+  if (error == 0 && rename(part.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return {};
+  unlink(part.c_str());
+  return unreadable(path, error);
 }
 
 std::string read_whole(const std::string& path) {

@@ -8,8 +8,12 @@
 
 namespace ingot::base {
 
-/// Writes a file whole: who reads it sees the old one or the new one, never half of one. Makes the folders
-/// above it. Error unreadable: the system's reason; the old file stays.
+/// The names of files being written end so; one that stays behind is what a killed process left.
+inline constexpr std::string_view part_suffix = ".part";
+
+/// Writes a file whole: who reads it sees the old one or the new one, never half of one, whichever threads and
+/// processes write it at once. (Power loss may leave half.) Makes the folders above it. Error unreadable: the
+/// system's reason; the old file stays.
 Result<void> publish(const std::string& path, std::string_view bytes);
 
 /// The whole file; empty when it cannot be read.

@@ -9,6 +9,7 @@
 #include "cli/device_options.h"
 #include "cli/progress_bar.h"
 #include "cli/shape_options.h"
+#include "cli/tune.h"
 #include "ingot/explain.h"
 #include "ingot/report.h"
 
@@ -119,22 +120,6 @@ Result<BenchOptions> bench_options(const Options& options) {
   return out;
 }
 
-/// Measures tiles for every shape; the engine that did it does not use them.
-Result<void> tune_all(const Engine& engine, const std::vector<Shape>& shapes, BenchOptions settings) {
-  ProgressBar bar;
-  std::size_t done = 0;
-  settings.progress = [&](double fraction, const std::string& what) {
-    bar.show((static_cast<double>(done) + fraction) / static_cast<double>(shapes.size()), what);
-  };
-  for (const Shape& shape : shapes) {
-    settings.layout = shape.layout;
-    settings.numerics = shape.numerics;
-    if (const auto found = tune(engine, shape.mlp, shape.tokens, settings); !found) return found.error();
-    ++done;
-  }
-  return {};
-}
-
 Result<int> run(const Options& options) {
   Result<BenchOptions> settings = bench_options(options);
   if (!settings) return settings.error();
@@ -187,8 +172,9 @@ std::function<Result<int>()> setup(CLI::App& app) {
   options->shape.add_to(app);
   options->device.add_to(app);
   app.add_option("--from-trace", options->from_trace, "bench every MLP that explain finds in this trace");
-  app.add_option("--rungs", options->rungs,
-                 "only these, comma-separated: matmul_add, unfused, epilogue, two_kernel, one_pass")
+  app.add_option(
+         "--rungs", options->rungs,
+         "only these, comma-separated: matmul_add, unfused, epilogue, two_kernel, one_kernel, one_pass")
       ->delimiter(',');
   app.add_option("--seed", options->seed, "of the random weights and inputs");
   app.add_option("--samples", options->samples,

@@ -9,6 +9,7 @@
 #include "cli/device_options.h"
 #include "cli/progress_bar.h"
 #include "cli/shape_options.h"
+#include "cli/tune.h"
 #include "ingot/cache.h"
 #include "ingot/report.h"
 
@@ -21,6 +22,7 @@ struct Options {
   std::vector<std::int64_t> tokens;
   std::string device = "cuda";
   int threads = 0;
+  bool tune = false;
   bool json = false;
 };
 
@@ -34,6 +36,19 @@ Result<int> show(const Result<Outcome>& outcome, bool json) {
   return 0;
 }
 
+/// Measures the MLP with each number of tokens on the GPU, which must be here.
+Result<void> tune_here(const Options& options, const DeviceOptions& where, const Shape& shape) {
+  if (options.tokens.empty())
+    return Error{ErrorCode::invalid_argument, "--tune: give --tokens, every number is measured on its own"};
+  const auto device = engine_options(where);
+  if (!device) return device.error();
+  const auto engine = Engine::open(*device);
+  if (!engine) return engine.error();
+  std::vector<Shape> shapes(options.tokens.size(), shape);
+  for (std::size_t i = 0; i < shapes.size(); ++i) shapes[i].tokens = options.tokens[i];
+  return tune_all(*engine, shapes, {});
+}
+
 Result<int> run_warm(const Options& options) {
   ShapeOptions with_tokens = options.shape;
   with_tokens.tokens = options.tokens.empty() ? 1 : options.tokens.front();  // the others are checked below
@@ -45,8 +60,12 @@ Result<int> run_warm(const Options& options) {
   if (!device) return device.error();
   if (device->kind != DeviceKind::cuda)
     return Error{ErrorCode::invalid_argument, "--device: kernels are compiled for GPUs only"};
+  if (options.tune) {
+    if (auto tuned = tune_here(options, where, *shape); !tuned) return tuned.error();
+  }
   auto bar = std::make_optional<ProgressBar>();
   WarmOptions warming{.gpu = device->gpu,
+                      .device = is_gpu_here(where) ? device->name : std::string(),
                       .tokens = options.tokens,
                       .numerics = shape->numerics,
                       .layout = shape->layout,
@@ -76,6 +95,9 @@ std::function<Result<int>()> setup(CLI::App& app) {
       ->delimiter(',');
   warm->add_option("--device", options->device,
                    "cuda: this machine's GPU (the default); or any of sm80, sm86, sm89, sm90, sm100, sm120");
+  warm->add_flag("--tune", options->tune,
+                 "measure the best tiles first, and keep them in the cache for later runs (a GPU of this "
+                 "machine, every number of --tokens)");
   warm->add_option("--threads", options->threads, "compilations at once (default: one per processor)");
   return [options, list, clear]() -> Result<int> {
     if (list->parsed()) return show(list_cache(), options->json);

@@ -74,6 +74,10 @@ Result<DeviceDescription> describe(const DeviceOptions& options) {
   return is_generation(options.device) ? describe_gpu(options.device) : describe_here(options);
 }
 
+bool is_gpu_here(const DeviceOptions& options) {
+  return cuda_ordinal(options.device).has_value();
+}
+
 Result<EngineOptions> engine_options(const DeviceOptions& options) {
   if (auto known = check_name(options); !known) return known.error();
   if (is_generation(options.device)) {

@@ -22,6 +22,8 @@ struct DeviceOptions {
 
 /// The device's description, to plan with; measured rates for a CPU. Warnings go to standard error.
 Result<DeviceDescription> describe(const DeviceOptions& options);
+/// Whether they name a GPU of this machine, whose description has the driver's name for it.
+bool is_gpu_here(const DeviceOptions& options);
 /// To run on the device, which must be here. Error invalid_argument: a device that can only be planned for.
 Result<EngineOptions> engine_options(const DeviceOptions& options);
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
+#include <optional>
 
+#include "base/env.h"
 #include "cli/command.h"
 #include "cli/device_options.h"
 #include "cli/shape_options.h"
+#include "gpu/open.h"
 #include "ingot/report.h"
+#include "plan/choose.h"
 
 namespace ingot::cli {
 
@@ -29,7 +33,10 @@ Result<int> run(const Options& options) {
   }
   const auto device = describe(options.device);
   if (!device) return device.error();
-  const auto made = plan(shape->mlp, shape->tokens, *device, planning);
+  // As the engine that would run it: what was measured on this GPU comes before the forecasts.
+  std::optional<TuningTable> tuned;
+  if (is_gpu_here(options.device)) tuned = gpu::load_tuning(base::read_environment(), device->name);
+  const auto made = plan(shape->mlp, shape->tokens, *device, planning, tuned.has_value() ? &*tuned : nullptr);
   if (!made) return made.error();
   const std::string document = options.json
                                    ? report::json(*made)

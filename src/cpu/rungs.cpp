@@ -131,6 +131,7 @@ Result<void> Run::go() {
       one_pass();
       break;
     case Rung::two_kernel:
+    case Rung::one_kernel:
       return Error{ErrorCode::internal, "the CPU has no rung two_kernel"};
   }
   if (failed_.load(std::memory_order_relaxed)) {

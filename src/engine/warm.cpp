@@ -15,7 +15,7 @@
 
 #include "base/env.h"
 #include "gpu/nvrtc.h"
-#include "plan/linear.h"
+#include "gpu/open.h"
 
 namespace ingot {
 
@@ -49,24 +49,32 @@ Result<WarmedKernel> warm_one(jit::CachedKernelStore& store, const jit::KernelTe
 
 }  // namespace
 
-Result<std::vector<jit::KernelText>> kernels_to_warm(const Mlp& mlp, const WarmOptions& options) {
+Result<std::vector<jit::KernelText>> kernels_to_warm(const Mlp& mlp, const WarmOptions& options,
+                                                     const TuningTable* tuned) {
   const jit::Target target = jit::target_of(options.gpu);
   std::map<std::string, jit::KernelText> by_text;
+  const auto add = [&](const auto& spec, const auto& tile) {
+    jit::KernelText kernel = jit::kernel_text(spec, tile, target);
+    by_text.emplace(kernel.text, std::move(kernel));
+  };
   for (const std::int64_t tokens : token_numbers(options)) {
-    const KernelPair pair = choose_kernels(mlp, tokens, options.gpu, {.numerics = options.numerics});
-    if (!pair.found) {
+    const KernelRoute route =
+        choose_route(mlp, tokens, options.gpu, {.numerics = options.numerics, .tuned = tuned});
+    if (!route.found()) {
       return Error{ErrorCode::unsupported, fmt::format("there are no kernels for compute capability {}.{}",
                                                        options.gpu.major, options.gpu.minor)};
     }
-    const auto add = [&](const LinearSpec& linear, const KernelTile& tile) {
-      jit::KernelText kernel = jit::kernel_text(linear, tile, target);
-      by_text.emplace(kernel.text, std::move(kernel));
-    };
-    for (const bool gate_first : gate_orders(mlp, options.layout))
-      add(first_linear(mlp, gate_first, options.numerics), pair.first);
-    add(second_linear(mlp, options.numerics), pair.second);
+    for (const bool gate_first : gate_orders(mlp, options.layout)) {
+      if (route.takes_one) {
+        add(mlp_spec(mlp, gate_first, options.numerics), route.one.tile);
+      } else {
+        add(first_linear(mlp, gate_first, options.numerics), route.pair.first);
+      }
+    }
+    if (!route.takes_one) add(second_linear(mlp, options.numerics), route.pair.second);
   }
   std::vector<jit::KernelText> kernels;
+  kernels.reserve(by_text.size());
   for (auto& [text, kernel] : by_text) kernels.push_back(std::move(kernel));
   std::ranges::sort(kernels, {}, &jit::KernelText::name);
   return kernels;
@@ -124,7 +132,9 @@ Result<CacheWarmed> warm_cache(const Mlp& mlp, const WarmOptions& options) {
     auto disk = jit::kernel_cache(environment);
     if (!disk)
       return Error{ErrorCode::unsupported, "there is no cache folder: set INGOT_CACHE to a folder, or HOME"};
-    const auto kernels = kernels_to_warm(mlp, options);
+    TuningTable tuned("", "");
+    if (!options.device.empty()) tuned = gpu::load_tuning(environment, options.device);
+    const auto kernels = kernels_to_warm(mlp, options, &tuned);
     if (!kernels) return kernels.error();
     auto compiler = gpu::open_nvrtc(environment);
     if (!compiler) return compiler.error();

@@ -55,12 +55,8 @@ Error blas_error(int status, const char* call) {
 }
 
 bool fill(const Library& library, BlasFunctions& functions) {
-  bool complete = true;
-  const auto take = [&](auto& function, const char* name) {
-    function = library.symbol<std::remove_pointer_t<std::remove_reference_t<decltype(function)>>>(name);
-    complete = complete && function != nullptr;
-  };
-#define INGOT_TAKE(name) take(functions.name, #name)
+  Symbols symbols(library);
+#define INGOT_TAKE(name) symbols.take(functions.name, #name)
   INGOT_TAKE(cublasLtGetVersion);
   INGOT_TAKE(cublasLtCreate);
   INGOT_TAKE(cublasLtDestroy);
@@ -75,7 +71,7 @@ bool fill(const Library& library, BlasFunctions& functions) {
   INGOT_TAKE(cublasLtMatmulAlgoGetHeuristic);
   INGOT_TAKE(cublasLtMatmul);
 #undef INGOT_TAKE
-  return complete;
+  return symbols.missing() == nullptr;
 }
 
 int type_of(DType dtype) {

@@ -32,12 +32,8 @@ std::string version_text(int version) {
 
 /// Fills in the table; the first name that the library lacks, or null.
 const char* fill(const Library& library, Driver& driver) {
-  const char* missing = nullptr;
-  const auto take = [&](auto& function, const char* name) {
-    function = library.symbol<std::remove_pointer_t<std::remove_reference_t<decltype(function)>>>(name);
-    if (function == nullptr && missing == nullptr) missing = name;
-  };
-#define INGOT_TAKE(name) take(driver.name, #name)
+  Symbols symbols(library);
+#define INGOT_TAKE(name) symbols.take(driver.name, #name)
   INGOT_TAKE(cuInit);
   INGOT_TAKE(cuDriverGetVersion);
   INGOT_TAKE(cuGetErrorName);
@@ -86,7 +82,7 @@ const char* fill(const Library& library, Driver& driver) {
   INGOT_TAKE(cuEventSynchronize);
   INGOT_TAKE(cuEventElapsedTime);
 #undef INGOT_TAKE
-  return missing;
+  return symbols.missing();
 }
 
 Error unsupported(std::string message) {

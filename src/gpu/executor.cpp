@@ -3,15 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <future>
 #include <mutex>
 #include <new>
 #include <system_error>
+#include <variant>
 
-#include "gpu/launch.h"
+#include "gpu/alignment.h"
 #include "gpu/library_executor.h"
+#include "gpu/mlp_launch.h"
 #include "plan/arguments.h"
 #include "plan/choose.h"
 
@@ -19,14 +22,19 @@ namespace ingot::gpu {
 
 namespace {
 
-constexpr std::size_t hidden_alignment = 256;  // bytes, of the workspace's size
-constexpr std::int64_t vector_bytes = 16;      // what the fast kernels load and store at once
+constexpr std::int64_t vector_bytes = 16;  // what the fast kernels load and store at once
 constexpr std::int64_t most_row_bytes = std::int64_t{1} << 40;  // exclusive; of a tensor map
 
+// Tensors that the kernel of a whole MLP cannot take go through the portable pair so many tokens at a time,
+// so that they need no room for all of hidden.
+constexpr std::int64_t fallback_tokens = 4096;
+
 /// Both linears of the MLP with the kernels of one class of tokens.
-struct Route {
+struct LinearPair {
   PreparedLinear first, second;
 };
+/// How the tokens of one class run.
+using Route = std::variant<LinearPair, std::unique_ptr<const PreparedMlpKernel>>;
 
 /// Routes found so far, by class of tokens and alignment of x and y. Reading takes no lock; a route stays
 /// until the table goes.
@@ -55,7 +63,7 @@ class RouteTable {
   static std::size_t slot(int token_class, bool aligned) {
     return 2 * static_cast<std::size_t>(token_class) + (aligned ? 1 : 0);
   }
-  std::array<std::atomic<const Route*>, 2 * token_classes> slots_{};
+  std::array<std::atomic<const Route*>, 2 * std::size_t{token_classes}> slots_{};
 };
 
 /// What the executor keeps of the caller's weights.
@@ -83,15 +91,15 @@ auto start(Work work) {
 class GpuExecutor final : public Executor {
  public:
   GpuExecutor(std::shared_ptr<const Gpu> gpu, const Mlp& mlp, GpuWeights weights, const PlanOptions& options)
-      : gpu_(std::move(gpu)), mlp_(mlp), weights_(std::move(weights)), options_(options) {}
+      : gpu_(std::move(gpu)), mlp_(mlp), weights_(std::move(weights)), options_(options) {
+    may_be_one_ = options_.rung != Rung::two_kernel && choose(1, weights_.aligned).one.found;
+    needs_scratch_ = may_be_one_ && scratch(most_mapped_tokens) > 0;
+  }
 
   const Mlp& mlp() const override { return mlp_; }
 
   std::size_t workspace_bytes(std::int64_t tokens) const override {
-    if (tokens <= 0 || !validate(mlp_, tokens)) return 0;
-    const auto bytes =
-        static_cast<std::size_t>(tokens) * static_cast<std::size_t>(mlp_.hidden) * size_of(mlp_.dtype);
-    return (bytes + hidden_alignment - 1) / hidden_alignment * hidden_alignment;
+    return tokens <= 0 || !validate(mlp_, tokens) ? 0 : needed_bytes(tokens);
   }
 
   Result<void> run(const RunArguments& arguments) const override;
@@ -105,14 +113,39 @@ class GpuExecutor final : public Executor {
  private:
   /// Whether the fast kernels can load x and store y.
   bool aligned(const RunArguments& run) const;
+  KernelRoute choose(std::int64_t tokens, bool aligned) const {
+    return choose_route(mlp_, tokens, gpu_->description.gpu, {options_.numerics, aligned, &gpu_->tuned},
+                        options_.rung);
+  }
+  /// Bytes that a kernel of the whole MLP may need beside its tensors.
+  std::size_t scratch(std::int64_t tokens) const {
+    const MlpSpec spec = mlp_spec(mlp_, weights_.gate_first, options_.numerics);
+    return static_cast<std::size_t>(most_scratch_bytes(spec, tokens, gpu_->description.gpu));
+  }
+  /// workspace_bytes() of a valid number of tokens.
+  std::size_t needed_bytes(std::int64_t tokens) const;
+  /// Rows of hidden that the workspace holds. Never less for more tokens.
+  std::int64_t hidden_rows(std::int64_t tokens) const;
+  /// Tokens of a launch, or of a pair of launches; more are taken one such part after the other. Error
+  /// unsupported: one_kernel was asked for and cannot take them.
+  Result<std::int64_t> tokens_at_once(std::int64_t tokens, bool aligned) const;
+  Result<const Route*> ready_route(std::int64_t tokens, bool aligned, CuStream stream) const;
   Result<const Route*> route(std::int64_t tokens, bool aligned) const;
   Result<std::unique_ptr<const Route>> make_route(std::int64_t tokens, bool aligned) const;
+  Result<LinearPair> make_pair(const KernelPair& pair, bool aligned) const;
+  PreparedKernel make_kernel(const MlpTile& tile) const;
+  Result<void> launch(const Route& route, const RunArguments& run, std::int64_t first,
+                      std::int64_t tokens) const;
 
   std::shared_ptr<const Gpu> gpu_;
   Mlp mlp_;
   GpuWeights weights_;
   PlanOptions options_;
+  bool may_be_one_ = false;     ///< some number of tokens may run in one launch
+  bool needs_scratch_ = false;  ///< and for some it needs room beside its tensors
   mutable RouteTable routes_;
+  /// By class of tokens: the most tokens up to it that run as a pair; 0: not asked yet, -1: none.
+  mutable std::array<std::atomic<std::int64_t>, token_classes> most_paired_{};
 };
 
 bool GpuExecutor::aligned(const RunArguments& run) const {
@@ -125,35 +158,77 @@ bool GpuExecutor::aligned(const RunArguments& run) const {
          fits(run.y, run.y_row_stride);
 }
 
+std::size_t GpuExecutor::needed_bytes(std::int64_t tokens) const {
+  const auto hidden = static_cast<std::size_t>(hidden_rows(tokens)) * static_cast<std::size_t>(mlp_.hidden) *
+                      size_of(mlp_.dtype);
+  return round_up(needs_scratch_ ? std::max(hidden, scratch(tokens)) : hidden);
+}
+
+std::int64_t GpuExecutor::hidden_rows(std::int64_t tokens) const {
+  if (options_.rung == Rung::one_kernel) return 0;
+  if (!may_be_one_ || tokens <= fallback_tokens) return tokens;
+  // A number of tokens may run in one launch while fewer need two, and a workspace for more must do for
+  // fewer: so the most tokens up to this many that run as a pair decide.
+  const int index = token_class(tokens).index;
+  auto& known = most_paired_[static_cast<std::size_t>(index)];
+  std::int64_t most = known.load(std::memory_order_relaxed);
+  if (most == 0) {
+    most = -1;
+    for (TokenClass each = token_class(fallback_tokens); each.index <= index; each = token_class(each.next)) {
+      if (!choose(each.representative, true).takes_one) most = each.representative;
+    }
+    known.store(most, std::memory_order_relaxed);
+  }
+  return std::max(std::min(tokens, most), fallback_tokens);
+}
+
+Result<std::int64_t> GpuExecutor::tokens_at_once(std::int64_t tokens, bool aligned) const {
+  if (aligned) return tokens;
+  if (options_.rung == Rung::one_kernel) {
+    return unsupported(
+        fmt::format("one_kernel: x and y need addresses and row strides of 16 bytes, and at most {} tokens",
+                    most_mapped_tokens));
+  }
+  return (tokens - 1) / ((tokens - 1) / hidden_rows(tokens) + 1) + 1;
+}
+
 Result<void> GpuExecutor::run(const RunArguments& arguments) const {
   if (auto ok = validate(mlp_, arguments.tokens); !ok) return ok;
-  const Result<RunArguments> resolved = resolve_run(mlp_, arguments, workspace_bytes(arguments.tokens));
+  if (arguments.tokens == 0) return {};
+  const Result<RunArguments> resolved = resolve_run(mlp_, arguments, needed_bytes(arguments.tokens));
   if (!resolved) return resolved.error();
   const RunArguments& run = *resolved;
-  if (run.tokens == 0) return {};
   const Device& device = *gpu_->device;
   const CurrentContext current(device);
   if (auto ok = current.ready(); !ok) return ok;
   if (auto ok = device.check_pointers(run); !ok) return ok;
 
   const bool fast = aligned(run);
-  auto* const stream = static_cast<CuStream>(run.stream.handle);
-  const Route* found = routes_.find(token_class(run.tokens).index, fast);
-  if (found == nullptr) {
-    const auto capturing = is_capturing(device.driver(), stream);
-    if (!capturing) return capturing.error();
-    if (*capturing) {
-      return unsupported(
-          fmt::format("{} for {} tokens is not compiled yet; call warm({}) or run it once before the capture",
-                      to_string(mlp_), run.tokens, run.tokens));
-    }
-    auto made = route(run.tokens, fast);
-    if (!made) return made.error();
-    found = *made;
+  const auto at_once = tokens_at_once(run.tokens, fast);
+  if (!at_once) return at_once.error();
+  const auto found = ready_route(*at_once, fast, static_cast<CuStream>(run.stream.handle));
+  if (!found) return found.error();
+  for (std::int64_t first = 0; first < run.tokens; first += *at_once) {
+    if (auto ok = launch(**found, run, first, std::min(*at_once, run.tokens - first)); !ok) return ok;
   }
-  const Matrix x{run.x, run.x_row_stride}, hidden{run.workspace, mlp_.hidden}, y{run.y, run.y_row_stride};
-  if (auto ok = found->first.launch(x, hidden, run.tokens, stream, false); !ok) return ok;
-  return found->second.launch(hidden, y, run.tokens, stream, device.has_dependent_launch());
+  return {};
+}
+
+/// `tokens` of the run, from its row `first` on.
+Result<void> GpuExecutor::launch(const Route& route, const RunArguments& run, std::int64_t first,
+                                 std::int64_t tokens) const {
+  const auto element = static_cast<std::int64_t>(size_of(mlp_.dtype));
+  const Matrix x{static_cast<const char*>(run.x) + first * run.x_row_stride * element, run.x_row_stride};
+  const Matrix y{static_cast<const char*>(run.y) + first * run.y_row_stride * element, run.y_row_stride};
+  auto* const stream = static_cast<CuStream>(run.stream.handle);
+  const bool dependent = gpu_->device->has_dependent_launch();
+  const Start start = dependent ? Start::early : Start::ordinary;
+  if (const auto* const one = std::get_if<std::unique_ptr<const PreparedMlpKernel>>(&route))
+    return (*one)->launch(x, y, run.workspace, tokens, stream, start);
+  const auto& pair = std::get<LinearPair>(route);
+  const Matrix hidden{run.workspace, mlp_.hidden};
+  if (auto ok = pair.first.launch(x, hidden, tokens, stream, start); !ok) return ok;
+  return pair.second.launch(hidden, y, tokens, stream, dependent ? Start::on_weights : Start::ordinary);
 }
 
 Result<void> GpuExecutor::warm(std::int64_t tokens) const {
@@ -162,9 +237,25 @@ Result<void> GpuExecutor::warm(std::int64_t tokens) const {
   const CurrentContext current(*gpu_->device);
   if (auto ok = current.ready(); !ok) return ok;
   // x and y as allocators give them; a run with others is another route.
-  const auto made = route(tokens, weights_.aligned && tokens <= most_mapped_tokens);
+  const bool fast = weights_.aligned && tokens <= most_mapped_tokens;
+  const auto at_once = tokens_at_once(tokens, fast);
+  if (!at_once) return at_once.error();
+  const auto made = route(*at_once, fast);
   if (!made) return made.error();
   return {};
+}
+
+/// The route of a run, which may have to compile, but not while its stream is captured.
+Result<const Route*> GpuExecutor::ready_route(std::int64_t tokens, bool aligned, CuStream stream) const {
+  if (const Route* const found = routes_.find(token_class(tokens).index, aligned)) return found;
+  const auto capturing = is_capturing(gpu_->device->driver(), stream);
+  if (!capturing) return capturing.error();
+  if (*capturing) {
+    return unsupported(
+        fmt::format("{} for {} tokens is not compiled yet; call warm({}) or run it once before the capture",
+                    to_string(mlp_), tokens, tokens));
+  }
+  return route(tokens, aligned);
 }
 
 Result<const Route*> GpuExecutor::route(std::int64_t tokens, bool aligned) const {
@@ -180,11 +271,21 @@ Result<const Route*> GpuExecutor::route(std::int64_t tokens, bool aligned) const
 }
 
 Result<std::unique_ptr<const Route>> GpuExecutor::make_route(std::int64_t tokens, bool aligned) const {
-  const KernelPair pair = choose_kernels(mlp_, token_class(tokens).representative, gpu_->description.gpu,
-                                         {options_.numerics, aligned, &gpu_->tuned});
-  if (!pair.found) {
+  const KernelRoute chosen = choose(tokens, aligned);
+  if (!chosen.found()) {
     return unsupported(fmt::format("no kernel for {} on {}", to_string(mlp_), gpu_->description.name));
   }
+  if (chosen.takes_one) {
+    auto one = make_kernel(chosen.one.tile);
+    if (!one) return one.error();
+    return std::make_unique<const Route>(std::move(one).value());
+  }
+  auto pair = make_pair(chosen.pair, aligned);
+  if (!pair) return pair.error();
+  return std::make_unique<const Route>(std::move(pair).value());
+}
+
+Result<LinearPair> GpuExecutor::make_pair(const KernelPair& pair, bool aligned) const {
   LinearSpec first = first_linear(mlp_, weights_.gate_first, options_.numerics, aligned);
   LinearSpec second = second_linear(mlp_, options_.numerics, aligned);
   first.bias = weights_.first.up.bias != nullptr;
@@ -198,7 +299,18 @@ Result<std::unique_ptr<const Route>> GpuExecutor::make_route(std::int64_t tokens
   if (!one) return one.error();
   auto two = PreparedLinear::make(gpu_->device, *second_module, second, pair.second, weights_.second);
   if (!two) return two.error();
-  return std::unique_ptr<const Route>(new Route{std::move(one).value(), std::move(two).value()});
+  return LinearPair{std::move(one).value(), std::move(two).value()};
+}
+
+PreparedKernel GpuExecutor::make_kernel(const MlpTile& tile) const {
+  MlpSpec spec = mlp_spec(mlp_, weights_.gate_first, options_.numerics);
+  spec.up_bias = weights_.first.up.bias != nullptr;
+  spec.down_bias = weights_.second.up.bias != nullptr;
+  auto module = gpu_->modules->get(spec, tile);
+  if (!module) return module.error();
+  const MlpKernelParts parts{gpu_->device, std::move(module).value(), spec, weights_.first,
+                             weights_.second.up};
+  return std::visit([&](const auto& each) { return prepare_kernel(parts, each); }, tile);
 }
 
 /// Every address of the weights must be of this device.
@@ -256,7 +368,7 @@ Result<std::shared_ptr<const Executor>> prepare(std::shared_ptr<const Gpu> gpu, 
                                                 const Weights& weights, const PrepareOptions& options) {
   const auto resolved = resolve_weights(mlp, weights);
   if (!resolved) return resolved.error();
-  const PlanOptions planning = planning_options(mlp, weights, options);
+  PlanOptions planning = planning_options(mlp, weights, options);
   const CurrentContext current(*gpu->device);
   if (auto ok = current.ready(); !ok) return ok.error();
   if (auto ok = check_weights(*gpu->device, *resolved, mlp.gated); !ok) return ok.error();
@@ -266,10 +378,11 @@ Result<std::shared_ptr<const Executor>> prepare(std::shared_ptr<const Gpu> gpu, 
     if (!library) return library.error();
     return prepare_library(std::move(gpu), std::move(library).value(), mlp, *resolved, planning);
   }
-  // Whether there is a way to run does not depend on the number of tokens.
-  if (auto possible = plan(mlp, 1, gpu->description, planning); !possible) return possible.error();
   auto made = make_weights(gpu->device, mlp, *resolved);
   if (!made) return made.error();
+  planning.aligned = made->aligned;
+  // Whether there is a way to run does not depend on the number of tokens.
+  if (auto possible = plan(mlp, 1, gpu->description, planning); !possible) return possible.error();
   return std::shared_ptr<const Executor>(
       std::make_shared<GpuExecutor>(std::move(gpu), mlp, std::move(made).value(), planning));
 }

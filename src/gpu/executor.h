@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A GPU as the engine sees it: MLPs run as two launches of kernels compiled for their shape, or by the
+// A GPU as the engine sees it: MLPs run as one or two launches of kernels compiled for their shape, or by the
 // vendor's library where that was asked for.
 #pragma once
 

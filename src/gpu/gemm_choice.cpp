@@ -49,7 +49,7 @@ Result<BlasAlgorithm> GemmChoices::measure(const Gemm& gemm, const GemmOperands&
       }
       std::optional<Error> wrong;
       const auto took = timer->seconds(stream, [&]() -> Result<void> {
-        const auto ran = gemm.run((*algorithms)[i], operands, stream);
+        auto ran = gemm.run((*algorithms)[i], operands, stream);
         if (!ran) wrong = ran.error();
         return ran;
       });

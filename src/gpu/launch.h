@@ -7,7 +7,7 @@
 #include <array>
 
 #include "gpu/module.h"
-#include "ingot/engine.h"
+#include "gpu/tensor_map.h"
 #include "kernels/linear_args.cuh"
 #include "plan/linear.h"
 
@@ -41,22 +41,21 @@ struct FewArguments {
   std::int32_t tokens, early_weights;
 };
 
-/// A row-major matrix in the device's memory, rows `stride` elements apart.
-struct Matrix {
-  const void* data = nullptr;
-  std::int64_t stride = 0;
+/// How a kernel starts beside the one before it in its stream.
+enum class Start {
+  ordinary,   ///< once that one has ended
+  early,      ///< is set up while that one runs, reads and writes nothing until it has ended
+  on_weights  ///< the same, but asks for its weights at once: that one writes x, and itself started as
+              ///< `early` or `ordinary`
 };
 
-/// Weights of a linear, strides filled in; gate: gated only. Biases are null where the linear has none.
-struct LinearWeights {
-  Linear up, gate;
-};
+/// An error of the driver that names the kernel and the call.
+Error failed(const Driver& driver, const Module& module, CuResult result, const char* call);
 
-/// Whether the sm90 kernels can load these weights: addresses and strides of 16 bytes, and gate and up as far
-/// apart as one tensor map spans.
-bool fit_tensor_maps(const LinearWeights& weights, DType dtype, bool gated);
-/// Numbers of tokens up to here fit the sm90 kernels' 32-bit coordinates.
-inline constexpr std::int64_t most_mapped_tokens = (std::int64_t{1} << 31) - 4096;
+/// Launches a kernel of these arguments. `dependent`: the kernel before in the stream lets this one start
+/// early, and this one waits for what it reads. Error unsupported: more blocks than a launch has.
+Result<void> submit(const Driver& driver, const Module& module, void* arguments, std::int64_t blocks,
+                    CuStream stream, bool dependent);
 
 /// A linear with its kernel and weights, to be launched any number of times from any thread.
 class PreparedLinear {
@@ -66,21 +65,19 @@ class PreparedLinear {
                                      std::shared_ptr<const Module> module, const LinearSpec& linear,
                                      const KernelTile& tile, const LinearWeights& weights);
 
-  /// y = linear(x). Tokens >= 1. `dependent`: the kernel before in the stream is the one that writes x, and
-  /// lets this one start early. The context must be current. Allocates nothing, waits for nothing.
+  /// y = linear(x). Tokens >= 1. A portable kernel takes `early` as `ordinary`. The context must be current.
+  /// Allocates nothing, waits for nothing.
   Result<void> launch(const Matrix& x, const Matrix& y, std::int64_t tokens, CuStream stream,
-                      bool dependent) const;
+                      Start start) const;
 
  private:
   PreparedLinear() = default;
   Result<void> launch_tile(const sm90::GemmTile& tile, const Matrix& x, const Matrix& y, std::int64_t tokens,
-                           CuStream stream, bool dependent) const;
+                           CuStream stream, Start start) const;
   Result<void> launch_tile(const sm90::FewTile& tile, const Matrix& x, const Matrix& y, std::int64_t tokens,
-                           CuStream stream, bool dependent) const;
+                           CuStream stream, Start start) const;
   Result<void> launch_tile(const sm80::Tile& tile, const Matrix& x, const Matrix& y, std::int64_t tokens,
-                           CuStream stream, bool dependent) const;
-  Result<void> submit(void* arguments, std::int64_t blocks, CuStream stream, bool dependent) const;
-  Error failed(CuResult result, const char* call) const;
+                           CuStream stream, Start start) const;
   EpilogueArgs epilogue(const Matrix& y) const;
 
   std::shared_ptr<const Device> device_;

@@ -41,4 +41,22 @@ class Library {
   std::string error_;
 };
 
+/// Takes functions out of a library one by one, and remembers the first that it lacks.
+class Symbols {
+ public:
+  explicit Symbols(const Library& library) : library_(library) {}
+
+  template <class Function>
+  void take(Function*& function, const char* name) {
+    function = library_.symbol<Function>(name);
+    if (function == nullptr && missing_ == nullptr) missing_ = name;
+  }
+  /// Null: it had all.
+  const char* missing() const { return missing_; }
+
+ private:
+  const Library& library_;
+  const char* missing_ = nullptr;
+};
+
 }  // namespace ingot::gpu

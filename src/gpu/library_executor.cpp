@@ -11,6 +11,7 @@
 #include <new>
 #include <optional>
 
+#include "gpu/alignment.h"
 #include "gpu/launch.h"
 #include "plan/choose.h"
 
@@ -18,12 +19,7 @@ namespace ingot::gpu {
 
 namespace {
 
-constexpr std::size_t buffer_alignment = 256;  // bytes; of the library's workspace, and of what it reads
-constexpr std::size_t vector_bytes = 16;       // what the pointwise kernels load at once
-
-std::size_t round_up(std::size_t bytes) {
-  return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
-}
+constexpr std::size_t vector_bytes = 16;  // what the pointwise kernels load at once
 
 /// Where a step reads and writes. `first` and `second` lie in the workspace.
 enum class Place : std::uint8_t { x, first, second, y };
@@ -59,7 +55,7 @@ struct CallShape {
 
 /// The greatest power of two up to 256 that divides all.
 int common_alignment(std::initializer_list<const void*> addresses) {
-  std::uintptr_t bits = buffer_alignment;
+  std::uintptr_t bits = tensor_alignment;
   for (const void* address : addresses) bits |= reinterpret_cast<std::uintptr_t>(address);
   return static_cast<int>(bits & (~bits + 1));
 }
@@ -81,7 +77,7 @@ class LibraryExecutor final : public Executor {
   std::size_t workspace_bytes(std::int64_t tokens) const override {
     if (tokens <= 0 || !validate(mlp_, tokens)) return 0;
     // The caller's address may be any multiple of workspace_alignment.
-    return first_bytes(tokens) + second_bytes(tokens) + blas_workspace_bytes + buffer_alignment;
+    return first_bytes(tokens) + second_bytes(tokens) + blas_workspace_bytes + tensor_alignment;
   }
   Result<void> run(const RunArguments& arguments) const override;
   Result<void> warm(std::int64_t tokens) const override;
@@ -331,8 +327,7 @@ Result<void> LibraryExecutor::run(const RunArguments& arguments) const {
     if (!found) return found.error();
     for (const Step& step : **found) {
       const auto* const gemm = std::get_if<GemmLaunch>(&step);
-      const auto done =
-          gemm != nullptr ? launch(*gemm, run) : launch(std::get<PointwiseLaunch>(step), run, call);
+      auto done = gemm != nullptr ? launch(*gemm, run) : launch(std::get<PointwiseLaunch>(step), run, call);
       if (!done) return done;
     }
     return {};

@@ -70,8 +70,9 @@ Result<void> Module::set_up(const jit::Cubin& cubin) {
   if (const CuResult r = driver.cuFuncSetAttribute(function_, most_dynamic_shared, shape_.shared_bytes);
       r != 0)
     return failed(r, "cuFuncSetAttribute");
-  // Percent of the multiprocessor's memory that is shared rather than cache: all that there is.
-  if (const CuResult r = driver.cuFuncSetAttribute(function_, preferred_shared_percent, 100); r != 0)
+  if (const CuResult r =
+          driver.cuFuncSetAttribute(function_, preferred_shared_percent, shape_.shared_percent);
+      r != 0)
     return failed(r, "cuFuncSetAttribute");
   resident_clusters_ = device_->description().gpu.multiprocessors;
   if (shape_.cluster == 1) return {};
@@ -96,6 +97,10 @@ Result<std::shared_ptr<const Module>> ModuleTable::get(const LinearSpec& linear,
   return get(jit::kernel_text(linear, tile, device_->target()));
 }
 
+Result<std::shared_ptr<const Module>> ModuleTable::get(const MlpSpec& mlp, const MlpTile& tile) {
+  return get(jit::kernel_text(mlp, tile, device_->target()));
+}
+
 Result<std::shared_ptr<const Module>> ModuleTable::get(const jit::KernelText& kernel) {
   if (auto module = find(kernel.text)) return module;
   auto cubin = store_->get(kernel);
@@ -103,7 +108,8 @@ Result<std::shared_ptr<const Module>> ModuleTable::get(const jit::KernelText& ke
   const CurrentContext current(*device_);
   if (auto ok = current.ready(); !ok) return ok.error();
   auto module =
-      Module::load(device_, **cubin, {kernel.name, kernel.threads, kernel.shared_bytes, kernel.cluster});
+      Module::load(device_, **cubin,
+                   {kernel.name, kernel.threads, kernel.shared_bytes, kernel.cluster, kernel.shared_percent});
   if (!module) return module.error();
   const std::lock_guard lock(mutex_);
   // Another thread may have been faster; its module stays, this one goes.

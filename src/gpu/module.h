@@ -17,6 +17,7 @@ namespace ingot::gpu {
 struct KernelShape {
   std::string name;  ///< for messages
   int threads = 0, shared_bytes = 0, cluster = 1;
+  int shared_percent = jit::all_shared;
 };
 
 /// A kernel in a device's context.
@@ -57,6 +58,7 @@ class ModuleTable {
   /// current. Errors: of the store and of Module::load.
   Result<std::shared_ptr<const Module>> get(const jit::KernelText& kernel);
   Result<std::shared_ptr<const Module>> get(const LinearSpec& linear, const KernelTile& tile);
+  Result<std::shared_ptr<const Module>> get(const MlpSpec& mlp, const MlpTile& tile);
 
  private:
   std::shared_ptr<const Module> find(const std::string& text);

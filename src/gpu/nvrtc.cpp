@@ -44,12 +44,8 @@ struct Functions {
 constexpr std::array file_names{"libnvrtc.so.13", "libnvrtc.so.12"};
 
 bool fill(const Library& library, Functions& functions) {
-  bool complete = true;
-  const auto take = [&](auto& function, const char* name) {
-    function = library.symbol<std::remove_pointer_t<std::remove_reference_t<decltype(function)>>>(name);
-    complete = complete && function != nullptr;
-  };
-#define INGOT_TAKE(name) take(functions.name, #name)
+  Symbols symbols(library);
+#define INGOT_TAKE(name) symbols.take(functions.name, #name)
   INGOT_TAKE(nvrtcVersion);
   INGOT_TAKE(nvrtcGetNumSupportedArchs);
   INGOT_TAKE(nvrtcGetSupportedArchs);
@@ -62,7 +58,7 @@ bool fill(const Library& library, Functions& functions) {
   INGOT_TAKE(nvrtcGetCUBINSize);
   INGOT_TAKE(nvrtcGetCUBIN);
 #undef INGOT_TAKE
-  return complete;
+  return symbols.missing() == nullptr;
 }
 
 // C++17 is what every NVRTC from 12.8 on takes without warnings; -v puts registers and spills into the log.

@@ -55,12 +55,12 @@ TuningTable load_tuning(const base::Environment& environment, const std::string&
 }
 
 Result<void> store_tuning(const base::Environment& environment, const std::string& device,
-                          const std::vector<TunedTile>& tiles) {
+                          const TunedChoices& choices) {
   const auto path = tuning_path(environment, device);
   if (!path)
     return Error{ErrorCode::unsupported, "there is no cache folder: set INGOT_CACHE to a folder, or HOME"};
   TuningTable table = load_tuning(environment, device);
-  for (const TunedTile& tuned : tiles) table.replace(tuned);
+  table.replace(choices);
   return base::publish(*path, to_json(table));
 }
 

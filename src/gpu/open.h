@@ -17,9 +17,9 @@ Result<std::shared_ptr<const Gpu>> open(const base::Environment& environment, in
 /// it never ran.
 TuningTable load_tuning(const base::Environment& environment, const std::string& device);
 
-/// Keeps measured tiles in the cache folder, beside those of other linears that are there. Errors
+/// Keeps measured choices in the cache folder, beside those of other MLPs that are there. Errors
 /// unsupported: there is no cache folder; unreadable: it cannot be written.
 Result<void> store_tuning(const base::Environment& environment, const std::string& device,
-                          const std::vector<TunedTile>& tiles);
+                          const TunedChoices& choices);
 
 }  // namespace ingot::gpu

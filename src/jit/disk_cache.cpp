@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <system_error>
 
+#include "base/publish.h"
 #include "jit/cubin_file.h"
 
 namespace ingot::jit {
@@ -26,15 +26,10 @@ using std::chrono::hours;
 using std::chrono::seconds;
 using std::chrono::system_clock;
 
-constexpr std::string_view code_suffix = ".cubin", text_suffix = ".cu", part_suffix = ".part";
+constexpr std::string_view code_suffix = ".cubin", text_suffix = ".cu";
 constexpr std::size_t key_digits = 32;
 // No write takes longer; one that was cut off by the end of its process does.
 constexpr hours abandoned{1};
-
-Error unreadable(const std::string& path, int error) {
-  return {ErrorCode::unreadable,
-          fmt::format("cannot write {}: {}", path, std::generic_category().message(error))};
-}
 
 std::optional<std::string> read_file(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -52,17 +47,6 @@ std::optional<std::string> read_file(const std::string& path) {
   }
   close(file);
   return good ? std::optional(std::move(bytes)) : std::nullopt;
-}
-
-/// 0, or the system's reason.
-int write_all(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = write(file, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return errno;
-    bytes.remove_prefix(static_cast<std::size_t>(done));
-  }
-  return 0;
 }
 
 /// Both files of a kernel.
@@ -111,7 +95,7 @@ std::map<std::string, Entry> entries(const std::string& folder) {
 }
 
 bool is_part(const std::string& suffix) {
-  return suffix.ends_with(part_suffix);
+  return suffix.ends_with(base::part_suffix);
 }
 
 void append(std::string& out, std::string_view field) {
@@ -150,32 +134,9 @@ std::optional<Cubin> DiskCache::load(const CacheKey& key) const {
   return std::move(file->cubin);
 }
 
-Result<void> DiskCache::publish(const std::string& target, std::string_view bytes) const {
-  std::string part;
-  int file = -1;
-  // The name is free unless a process of the same number, of another machine or container, left it behind.
-  for (int attempt = 0; file < 0 && attempt < 100; ++attempt) {
-    part = fmt::format("{}.{}.{}{}", target, gettid(), attempt, part_suffix);
-    file = open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0 && errno != EEXIST) return unreadable(target, errno);
-  }
-  if (file < 0) return unreadable(target, EEXIST);
-  int error = write_all(file, bytes);
-  if (close(file) != 0 && error == 0) error = errno;
-  // A reader sees the old file or the new one, never half of one. Power loss may leave half: the checksum
-  // tells.
-  if (error == 0 && rename(part.c_str(), target.c_str()) != 0) error = errno;
-  if (error == 0) return {};
-  unlink(part.c_str());
-  return unreadable(target, error);
-}
-
 Result<std::string> DiskCache::store_text(const CacheKey& key, const KernelText& kernel) const {
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error) return unreadable(folder_, error.value());
   std::string text = path(key, ".cu");
-  if (auto done = publish(text, kernel.text); !done) return done.error();
+  if (auto done = base::publish(text, kernel.text); !done) return done.error();
   return text;
 }
 
@@ -183,7 +144,7 @@ Result<void> DiskCache::store(const CacheKey& key, const KernelText& kernel, std
                               const Cubin& cubin) const {
   if (auto text = store_text(key, kernel); !text) return text.error();
   const CubinFile file{to_string(key), kernel.name, to_string(kernel.target), std::string(compiler), cubin};
-  if (auto done = publish(path(key, ".cubin"), to_bytes(file)); !done) return done;
+  if (auto done = base::publish(path(key, ".cubin"), to_bytes(file)); !done) return done;
   remove_least_used();
   return {};
 }

@@ -51,7 +51,6 @@ class DiskCache {
 
  private:
   std::string path(const CacheKey& key, const char* suffix) const;
-  Result<void> publish(const std::string& path, std::string_view bytes) const;
   void remove_least_used() const;
 
   std::string folder_;

@@ -12,6 +12,7 @@
 
 #include "ingot/status.h"
 #include "plan/linear.h"
+#include "plan/mlp_kernel.h"
 
 namespace ingot::jit {
 
@@ -28,6 +29,10 @@ Result<Target> parse_target(std::string_view text);
 /// What the kernels of a device are compiled for: chip-specific where Ingot has kernels for that chip.
 Target target_of(const GpuDescription& gpu);
 
+// Percent of a multiprocessor's memory that a kernel wants shared, the rest being cache: all that there is,
+// or as the driver sees fit.
+inline constexpr int all_shared = 100, shared_by_driver = -1;
+
 /// A few lines that include one of the kernels' files and instantiate it with named constants, and how it is
 /// launched.
 struct KernelText {
@@ -37,12 +42,15 @@ struct KernelText {
   int threads = 0;       ///< of a block
   int shared_bytes = 0;  ///< dynamic, of a block
   int cluster = 1;       ///< blocks
+  int shared_percent = all_shared;
 };
 /// Every kernel's function has this name in its module.
 inline constexpr const char* entry_point = "ingot_kernel";
 
 /// Pure; `linear` and `tile` fit each other. `target` is of the device: sm90 tiles need {9, 0, true}.
 KernelText kernel_text(const LinearSpec& linear, const KernelTile& tile, const Target& target);
+/// The same of a whole MLP.
+KernelText kernel_text(const MlpSpec& mlp, const MlpTile& tile, const Target& target);
 
 /// One step over a whole matrix, which the rungs of the vendor's library need between its products.
 struct PointwiseSpec {

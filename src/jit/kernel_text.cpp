@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jit/kernel.h"
@@ -41,9 +42,10 @@ std::string chain(const LinearSpec& linear) {
   return fmt::format("ingot::device::Chain<{}>", fmt::join(steps, ", "));
 }
 
-/// Without a next step the store rounds.
+/// Without a next step the store rounds, and ReLU's result is the same rounded before or after.
 bool rounds(const LinearSpec& linear) {
-  return rounds_between(linear) && has_steps(linear);
+  return rounds_between(linear) && has_steps(linear) &&
+         (linear.gated || linear.activation != Activation::relu);
 }
 
 std::string linear_name(const LinearSpec& linear, bool names_gate_order) {
@@ -60,6 +62,7 @@ struct Parts {
   const char* kernel;
   std::string arguments;
   int threads, shared_bytes, cluster;
+  int shared_percent = all_shared;
 };
 
 Parts parts(const LinearSpec& l, const sm90::GemmTile& t) {
@@ -104,26 +107,87 @@ Parts parts(const LinearSpec& l, const sm80::Tile& t) {
           1};
 }
 
-}  // namespace
+/// What the first half of a whole MLP does to hidden.
+LinearSpec first_half(const MlpSpec& mlp) {
+  LinearSpec linear;
+  linear.out = mlp.hidden;
+  linear.in = mlp.dim;
+  linear.activation = mlp.activation;
+  linear.gated = mlp.gated;
+  linear.gate_first = mlp.gate_first;
+  linear.bias = mlp.up_bias;
+  linear.dtype = mlp.dtype;
+  linear.numerics = mlp.numerics;
+  linear.aligned = mlp.aligned;
+  return linear;
+}
 
-KernelText kernel_text(const LinearSpec& linear, const KernelTile& tile, const Target& target) {
-  const bool sm90 = !std::holds_alternative<sm80::Tile>(tile);
-  const Parts p = std::visit([&](const auto& t) { return parts(linear, t); }, tile);
+/// `names_gate_order`: gate before up and behind are two kernels.
+std::string mlp_name(const MlpSpec& mlp, bool names_gate_order) {
+  return fmt::format("{}_{}_{}_{}to{}to{}{}{}{}{}", to_string(mlp.dtype), to_string(mlp.numerics),
+                     to_string(mlp.activation), mlp.dim, mlp.hidden, mlp.dim, mlp.gated ? "_gated" : "",
+                     names_gate_order && mlp.gated && !mlp.gate_first ? "_upfirst" : "",
+                     mlp.up_bias ? "_upbias" : "", mlp.down_bias ? "_downbias" : "");
+}
+
+std::string mlp_arguments(const MlpSpec& m, const MlpTile& tile, bool names_gate_order) {
+  const LinearSpec first = first_half(m);
+  return fmt::format("{}, {}, {}, {}, {}, {}, {}{}, {}, {}", element(m.dtype), chain(first), rounds(first),
+                     m.dim, m.hidden, m.gated, names_gate_order ? fmt::format("{}, ", m.gate_first) : "",
+                     m.up_bias, m.down_bias, fmt::join(fields_of(tile), ", "));
+}
+
+Parts parts(const MlpSpec& m, const sm90::NarrowTile& t) {
+  return {"sm90/narrow.cuh",         "sm90",     "NarrowShape",      "Narrow",
+          mlp_arguments(m, t, true), threads(t), shared_bytes(m, t), blocks_in_cluster(t)};
+}
+
+/// Gate and up are two pointers here. Weights on their way to registers take room in the cache.
+Parts parts(const MlpSpec& m, const sm90::ClusterTile& t) {
+  return {"sm90/cluster.cuh",
+          "sm90",
+          "ClusterShape",
+          "Cluster",
+          mlp_arguments(m, t, false),
+          threads(t),
+          shared_bytes(m, t),
+          blocks_in_cluster(t),
+          shared_by_driver};
+}
+
+/// `shared`: how the shape names its dynamic shared memory.
+KernelText text_of(const Parts& p, std::string name, const char* shared, const Target& target) {
   KernelText kernel;
-  kernel.name = fmt::format("{}__{}", linear_name(linear, sm90), label(tile));
+  kernel.name = std::move(name);
   kernel.text = fmt::format(
       "#include \"{0}\"\n"
       "using Shape = ingot::{1}::{2}<{4}>;\n"
       "using Kernel = ingot::{1}::{3}<Shape>;\n"
       "static_assert(Kernel::threads == {5} && {6} == {7}, \"launch\");\n"
       "INGOT_KERNEL({8}, Kernel)\n",
-      p.file, p.space, p.shape, p.kernel, p.arguments, p.threads,
-      sm90 ? "Shape::shared.total" : "Shape::shared_bytes", p.shared_bytes, entry_point);
+      p.file, p.space, p.shape, p.kernel, p.arguments, p.threads, shared, p.shared_bytes, entry_point);
   kernel.target = target;
   kernel.threads = p.threads;
   kernel.shared_bytes = p.shared_bytes;
   kernel.cluster = p.cluster;
+  kernel.shared_percent = p.shared_percent;
   return kernel;
+}
+
+}  // namespace
+
+KernelText kernel_text(const LinearSpec& linear, const KernelTile& tile, const Target& target) {
+  const bool sm90 = !std::holds_alternative<sm80::Tile>(tile);
+  return text_of(std::visit([&](const auto& t) { return parts(linear, t); }, tile),
+                 fmt::format("{}__{}", linear_name(linear, sm90), label(tile)),
+                 sm90 ? "Shape::shared.total" : "Shape::shared_bytes", target);
+}
+
+KernelText kernel_text(const MlpSpec& mlp, const MlpTile& tile, const Target& target) {
+  return text_of(
+      std::visit([&](const auto& t) { return parts(mlp, t); }, tile),
+      fmt::format("{}__{}", mlp_name(mlp, std::holds_alternative<sm90::NarrowTile>(tile)), label(tile)),
+      "Shape::shared.total", target);
 }
 
 }  // namespace ingot::jit

@@ -10,7 +10,7 @@ namespace {
 constexpr double library_error = 1.1;
 
 bool library_call(const DeviceDescription& device, Rung rung) {
-  return device.kind == DeviceKind::cuda && rung != Rung::two_kernel && rung != Rung::one_pass;
+  return device.kind == DeviceKind::cuda && is_library_rung(rung);
 }
 
 double weighed(const DeviceDescription& device, const Candidate& candidate) {

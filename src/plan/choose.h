@@ -24,6 +24,11 @@ constexpr bool is_library_rung(Rung rung) {
   return rung == Rung::matmul_add || rung == Rung::unfused || rung == Rung::epilogue;
 }
 
+/// Of kernels compiled for a GPU's shape: no CPU has it.
+constexpr bool is_compiled_rung(Rung rung) {
+  return rung == Rung::two_kernel || rung == Rung::one_kernel;
+}
+
 /// The MLP must be valid, tokens >= 0.
 Choice choose(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& device,
               const PlanOptions& options, const TuningTable* tuned = nullptr);

@@ -17,6 +17,8 @@ constexpr std::int64_t least_most_rows = 192, most_most_rows = 512;
 constexpr std::int64_t least_columns = 64, good_columns = 128;
 // From one row, which the library multiplies in a loop of its own, to this many the cost of packing sets in.
 constexpr double packed_rows = 15;
+// Fewer rows of bf16 than this, but more than one, cost as much: the rows of a tile register (AMX).
+constexpr std::int64_t least_bf16_rows = 16;
 // Splits of a tile's columns start at multiples of this: two vectors of the widest instruction set.
 constexpr std::int64_t column_grain = 32;
 
@@ -48,7 +50,8 @@ class CpuModel {
  private:
   std::int64_t hidden_step(std::int64_t rows) const;
   double gemm(const Tile& tile, double weights) const;
-  double cached_bytes() const;
+  double overhead_rows(std::int64_t rows) const;
+  double missed(double bytes) const;
   double cached_stream() const;
   double moved(double bytes) const;
   double output_sums(const Tile& tile) const;
@@ -98,26 +101,36 @@ Tile CpuModel::one_pass_tile() const {
   return tile;
 }
 
+/// Rows that a product of `rows` rows takes the time of, beyond its own.
+double CpuModel::overhead_rows(std::int64_t rows) const {
+  if (rows == 1) return 0;  // a single row is read along and nothing packed
+  if (!native_) {
+    return std::min(1.0, static_cast<double>(rows - 1) / packed_rows) * cpu_.gemm_row_overhead;
+  }
+  return static_cast<double>(std::max<std::int64_t>(0, least_bf16_rows - rows)) + cpu_.bf16_row_overhead;
+}
+
 /// Products of all tokens with `weights` elements.
 double CpuModel::gemm(const Tile& tile, double weights) const {
   const double tiles = static_cast<double>(divide_up(tokens_, tile.tokens));
-  // A single row is read along and nothing packed.
-  const double packed = std::min(1.0, static_cast<double>(tile.tokens - 1) / packed_rows);
-  const double overhead = packed * (native_ ? cpu_.bf16_row_overhead : cpu_.gemm_row_overhead);
-  const double rows = static_cast<double>(tokens_) + tiles * overhead;
+  const double rows = static_cast<double>(tokens_) + tiles * overhead_rows(tile.tokens);
   double compute = 2 * rows * weights / (native_ ? cpu_.bf16_flops_per_s : cpu_.gemm_flops_per_s);
   // 16-bit weights that the library does not multiply become f32 once for every tile.
   if (mlp_.dtype != DType::f32 && !native_) {
     compute += tiles * weights * cpu_.convert_s[static_cast<std::size_t>(mlp_.dtype)];
   }
   const auto element = static_cast<double>(size_of(mlp_.dtype));
-  const bool cached = static_cast<double>(parameter_count(mlp_)) * element < cached_bytes();
-  const double read = weights * element / (cached ? cpu_.cache_bytes_per_s : cpu_.memory_bytes_per_s);
+  const double from_memory = missed(static_cast<double>(parameter_count(mlp_)) * element);
+  const double read = weights * element *
+                      (from_memory / cpu_.memory_bytes_per_s + (1 - from_memory) / cpu_.cache_bytes_per_s);
   return compute + read * std::max(1.0, tiles / cpu_.threads);
 }
 
-double CpuModel::cached_bytes() const {
-  return cpu_.cached_bytes > 0 ? cpu_.cached_bytes : static_cast<double>(cpu_.l3_bytes);
+/// Of `bytes` gone through again and again, the share that the last-level cache does not hold: what is beyond
+/// its size, and as much again that this pushes out.
+double CpuModel::missed(double bytes) const {
+  const double cached = cpu_.cached_bytes > 0 ? cpu_.cached_bytes : static_cast<double>(cpu_.l3_bytes);
+  return bytes <= cached ? 0 : std::min(1.0, 2 * (1 - cached / bytes));
 }
 
 double CpuModel::cached_stream() const {
@@ -126,7 +139,8 @@ double CpuModel::cached_stream() const {
 
 /// A pass over memory: bytes read and written.
 double CpuModel::moved(double bytes) const {
-  return bytes / (bytes < cached_bytes() ? cached_stream() : cpu_.stream_bytes_per_s);
+  const double from_memory = missed(bytes);
+  return bytes * (from_memory / cpu_.stream_bytes_per_s + (1 - from_memory) / cached_stream());
 }
 
 /// one_pass adds to a tile's output sums once for every step of hidden columns: free beside f32 products
@@ -172,6 +186,7 @@ double CpuModel::seconds(Rung rung, const Tile& tile, bool packed) const {
       time += output_sums(tile);
       break;
     case Rung::two_kernel:
+    case Rung::one_kernel:
       break;
   }
   return time;
@@ -183,7 +198,7 @@ void cpu_candidates(const Mlp& mlp, std::int64_t tokens, const CpuDescription& c
                     const PlanOptions& options, std::array<Candidate, rung_count>& candidates) {
   const CpuModel model(mlp, tokens, cpu);
   for (Candidate& candidate : candidates) {
-    if (candidate.rung == Rung::two_kernel) continue;  // nothing is compiled for a CPU
+    if (is_compiled_rung(candidate.rung)) continue;  // nothing is compiled for a CPU
     candidate.rejected = Rejection::none;
     const bool one_pass = candidate.rung == Rung::one_pass;
     candidate.tile = one_pass ? model.one_pass_tile() : model.split_tile();

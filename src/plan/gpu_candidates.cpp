@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "plan/choose.h"
+#include "plan/mlp_kernel.h"
 
 namespace ingot {
 
@@ -14,12 +15,6 @@ namespace {
 constexpr double gemm_share = 0.88, epilogue_share = 0.86;
 constexpr double pass_share = 0.9;     // of a copy's rate, by kernels that read and write whole tensors
 constexpr double gemm_fixed_s = 3e-6;  // start and end of a GEMM that nothing hides
-// What the second of Ingot's two kernels has done before the first one is through, where it may start early.
-constexpr double early_start_us = 0.9;
-
-bool starts_early(const GpuDescription& gpu) {
-  return gpu.major >= 9;
-}
 
 class LibraryModel {
  public:
@@ -82,11 +77,25 @@ void gpu_candidates(const Mlp& mlp, std::int64_t tokens, const GpuDescription& g
     candidate.rejected = gpu.library ? Rejection::none : Rejection::no_library;
     candidate.forecast_us = 1e6 * library.seconds(rung, options.packed);
   }
-  const KernelPair pair = choose_kernels(mlp, tokens, gpu, {options.numerics, options.aligned, tuned});
-  if (!pair.found) return;
-  Candidate& kernels = candidates[static_cast<std::size_t>(Rung::two_kernel)];
-  kernels.rejected = Rejection::none;
-  kernels.forecast_us = pair.first_us + pair.second_us - (starts_early(gpu) ? early_start_us : 0);
+  const KernelRoute route =
+      choose_route(mlp, tokens, gpu, {options.numerics, options.aligned, tuned}, options.rung);
+  Candidate& two = candidates[static_cast<std::size_t>(Rung::two_kernel)];
+  Candidate& one = candidates[static_cast<std::size_t>(Rung::one_kernel)];
+  one.rejected = Rejection::no_mlp_kernel;
+  if (route.pair.found) {
+    two.rejected = Rejection::none;
+    two.forecast_us = route.pair_us;
+  }
+  if (route.one.found) {
+    one.rejected = Rejection::none;
+    one.forecast_us = route.one.us;
+  }
+  if (!route.pair.found || !route.one.found || options.rung) return;
+  // Decided for the whole class of tokens, so that all its numbers run the same kernels.
+  Candidate &taken = route.takes_one ? one : two, &other = route.takes_one ? two : one;
+  const bool faster = other.forecast_us < taken.forecast_us;
+  other.rejected = faster ? Rejection::within_model_error : Rejection::slower;
+  if (route.measured) other.rejected = Rejection::measured_slower;
 }
 
 }  // namespace ingot

@@ -25,6 +25,7 @@ constexpr std::array generations{Generation{"sm80", 8, 0},   Generation{"sm86", 
 const std::vector<std::string_view>& gpu_generations() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all;
+    all.reserve(generations.size());
     for (const Generation& generation : generations) all.push_back(generation.name);
     return all;
   }();

@@ -7,31 +7,12 @@
 #include "arch/sm80.h"
 #include "arch/sm90.h"
 #include "plan/linear.h"
+#include "plan/sm90_shapes.h"
 #include "plan/tuning.h"
 
 namespace ingot {
 
 namespace {
-
-arch::sm90::LinearShape sm90_shape(const LinearSpec& linear) {
-  const bool simple = linear.activation == Activation::identity || linear.activation == Activation::relu;
-  return {.out = linear.out,
-          .in = linear.in,
-          .gated = linear.gated,
-          .bias = linear.bias,
-          .activated = linear.gated || linear.activation != Activation::identity,
-          .rounds = linear.numerics == Numerics::match,
-          .short_tanh = simple || linear.dtype == DType::bf16};
-}
-
-arch::sm90::Card sm90_card(const GpuDescription& gpu) {
-  using namespace arch::sm90;
-  const double each = gpu.tensor_flops_per_s / gpu.multiprocessors;
-  return {.multiprocessors = gpu.multiprocessors,
-          .speed = each / (tensor_flops_per_s / arch::sm90::multiprocessors),
-          .memory = gpu.memory_bytes_per_s / memory_bytes_per_s,
-          .launch_us = 1e6 * gpu.launch_s};
-}
 
 arch::sm80::LinearShape sm80_shape(const LinearSpec& linear) {
   return {.out = linear.out,
@@ -52,8 +33,7 @@ arch::Chip chip_of(const GpuDescription& gpu) {
 }
 
 bool has_sm90_kernels(const LinearSpec& linear, const GpuDescription& gpu) {
-  // wgmma is Hopper's alone: nothing newer runs it.
-  return gpu.major == 9 && gpu.minor == 0 && linear.dtype != DType::f32 && linear.aligned;
+  return is_sm90(gpu) && linear.dtype != DType::f32 && linear.aligned;
 }
 
 /// The best so far.
@@ -168,9 +148,20 @@ KernelPair choose_kernels(const Mlp& mlp, std::int64_t tokens, const GpuDescript
   // Whether the gate lies first changes no time.
   const Pick first =
       pick(first_linear(mlp, true, options.numerics, options.aligned), tokens, gpu, options.tuned);
-  const Pick second = pick(second_linear(mlp, options.numerics, options.aligned), tokens, gpu, options.tuned);
+  Pick second = pick(second_linear(mlp, options.numerics, options.aligned), tokens, gpu, options.tuned);
+  if (first.found && second.found && !second.tuned) {
+    second.tile =
+        fit_behind(first_linear(mlp, true, options.numerics, options.aligned), first.tile, second.tile);
+  }
   return {first.tile,  second.tile, first.us, second.us, first.found && second.found,
           first.tuned, second.tuned};
+}
+
+KernelTile fit_behind(const LinearSpec& first_linear, const KernelTile& first, const KernelTile& second) {
+  const auto* one = std::get_if<sm90::FewTile>(&first);
+  const auto* two = std::get_if<sm90::FewTile>(&second);
+  if (one == nullptr || two == nullptr) return second;
+  return arch::sm90::beside(*one, first_linear.gated, *two);
 }
 
 std::vector<KernelTile> rank_kernels(const LinearSpec& linear, std::int64_t tokens, const GpuDescription& gpu,

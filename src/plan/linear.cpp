@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
+
+#include "plan/label_reader.h"
 
 namespace ingot {
 
@@ -44,41 +45,7 @@ std::string text(const sm80::Tile& t) {
   return fmt::format("p{}x{}x{}s{}w{}x{}", t.rows, t.cols, t.block_k, t.stages, t.warp_rows, t.warp_cols);
 }
 
-/// Reads a label from the left; the first thing that is not there makes it fail for good.
-class Reader {
- public:
-  explicit Reader(std::string_view label) : rest_(label) {}
-
-  bool next_is(char letter) {
-    if (rest_.empty() || rest_.front() != letter) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-  void expect(char letter) { failed_ = !next_is(letter) || failed_; }
-  /// A number of at most `digits` digits, without leading zeros.
-  int number(std::size_t digits = 3) {
-    const std::string_view part = rest_.substr(0, digits);
-    int value = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (error != std::errc() || value < 1 || part.front() == '0') {
-      failed_ = true;
-      return 0;
-    }
-    rest_.remove_prefix(static_cast<std::size_t>(end - part.data()));
-    return value;
-  }
-  int number_after(char letter) {
-    expect(letter);
-    return number();
-  }
-  bool done() const { return !failed_ && rest_.empty(); }
-
- private:
-  std::string_view rest_;
-  bool failed_ = false;
-};
-
-sm90::GemmTile read_gemm(Reader& in) {
+sm90::GemmTile read_gemm(LabelReader& in) {
   sm90::GemmTile t{};
   t.consumers = in.number();
   t.subtiles = in.number_after('x');
@@ -92,7 +59,7 @@ sm90::GemmTile read_gemm(Reader& in) {
   t.lag = in.next_is('l') ? in.number() : 0;
   return t;
 }
-sm90::FewTile read_few(Reader& in) {
+sm90::FewTile read_few(LabelReader& in) {
   sm90::FewTile t{};
   t.feature_warpgroups = in.number();
   t.k_warpgroups = in.number_after('x');
@@ -102,7 +69,7 @@ sm90::FewTile read_few(Reader& in) {
   t.splits = in.next_is('k') ? in.number() : 1;
   return t;
 }
-sm80::Tile read_portable(Reader& in) {
+sm80::Tile read_portable(LabelReader& in) {
   sm80::Tile t{};
   t.rows = in.number();
   t.cols = in.number_after('x');
@@ -132,7 +99,7 @@ std::string label(const KernelTile& tile) {
 }
 
 Result<KernelTile> parse_tile(std::string_view label) {
-  Reader in(label.substr(label.empty() ? 0 : 1));
+  LabelReader in(label.substr(label.empty() ? 0 : 1));
   KernelTile tile;
   const char kind = label.empty() ? ' ' : label.front();
   if (kind == 'g') tile = read_gemm(in);

@@ -79,6 +79,10 @@ struct KernelPair {
 KernelPair choose_kernels(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu,
                           const KernelOptions& options);
 
+/// `second` as it runs best behind `first`: where both are few tokens' kernels, with no more stages than let
+/// its blocks start beside the first's.
+KernelTile fit_behind(const LinearSpec& first_linear, const KernelTile& first, const KernelTile& second);
+
 /// The tiles with the least forecasts for a linear and the class of `tokens`, best first, at most `count`.
 std::vector<KernelTile> rank_kernels(const LinearSpec& linear, std::int64_t tokens, const GpuDescription& gpu,
                                      std::size_t count);

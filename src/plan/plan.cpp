@@ -10,6 +10,7 @@
 
 #include "base/nearest.h"
 #include "plan/choose.h"
+#include "plan/mlp_kernel.h"
 
 namespace ingot {
 
@@ -18,8 +19,8 @@ std::string_view to_string(DeviceKind kind) {
 }
 
 const std::vector<std::string_view>& rung_names() {
-  static const std::vector<std::string_view> names{"matmul_add", "unfused", "epilogue", "two_kernel",
-                                                   "one_pass"};
+  static const std::vector<std::string_view> names{"matmul_add", "unfused",  "epilogue",
+                                                   "two_kernel", "one_pass", "one_kernel"};
   return names;
 }
 
@@ -57,6 +58,10 @@ std::string_view to_string(Rejection rejection) {
       return "the vendor's library is not at hand";
     case Rejection::within_model_error:
       return "faster by less than the model's error";
+    case Rejection::no_mlp_kernel:
+      return "no kernel takes the whole MLP";
+    case Rejection::measured_slower:
+      return "measured slower than the chosen one";
   }
   return "";
 }
@@ -79,9 +84,13 @@ Result<void> check_count(std::string_view name, int count) {
                fmt::format("{}: {} is not accepted, give 1 or more", name, count)};
 }
 
-std::vector<KernelPlan> kernels_of(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu,
-                                   const PlanOptions& options, const TuningTable* tuned) {
-  const KernelPair pair = choose_kernels(mlp, tokens, gpu, {options.numerics, options.aligned, tuned});
+std::vector<KernelPlan> kernels_of(const Mlp& mlp, std::int64_t tokens, const GpuDescription& gpu, Rung rung,
+                                   const KernelOptions& options) {
+  if (rung == Rung::one_kernel) {
+    const MlpPick one = choose_mlp_kernel(mlp, tokens, gpu, options);
+    return {{"mlp", label(one.tile), one.us, one.tuned}};
+  }
+  const KernelPair pair = choose_kernels(mlp, tokens, gpu, options);
   return {{"fc1", label(pair.first), pair.first_us, pair.first_tuned},
           {"fc2", label(pair.second), pair.second_us, pair.second_tuned}};
 }
@@ -116,18 +125,31 @@ Result<Plan> plan(const Mlp& mlp, std::int64_t tokens, const DeviceDescription& 
                   const PlanOptions& options, const TuningTable* tuned) {
   if (auto ok = validate(mlp, tokens); !ok) return ok.error();
   if (auto ok = validate(device); !ok) return ok.error();
-  const Choice choice = choose(mlp, tokens, device, options, tuned);
+  Choice choice = choose(mlp, tokens, device, options, tuned);
+  for (Candidate& candidate : choice.candidates) {
+    if (candidate.rejected != Rejection::no_mlp_kernel) continue;
+    candidate.detail = why_no_mlp_kernel(mlp_spec(mlp, true, options.numerics, options.aligned), device.gpu);
+  }
   if (!choice.found) {
-    const Candidate& last =
-        options.rung ? choice.candidates[static_cast<std::size_t>(*options.rung)] : choice.candidates.back();
+    const Rung likeliest = device.kind == DeviceKind::cuda ? Rung::two_kernel : Rung::one_pass;
+    const Candidate& last = choice.candidates[static_cast<std::size_t>(options.rung.value_or(likeliest))];
     return Error{ErrorCode::unsupported,
                  fmt::format("no way to run {} on {}: {}: {}", to_string(mlp), device.name,
-                             to_string(last.rung), to_string(last.rejected))};
+                             to_string(last.rung), rejection_text(last))};
   }
   Plan made{mlp,    tokens,          options.numerics,
             device, choice.chosen(), {choice.candidates.begin(), choice.candidates.end()}};
-  if (choice.rung == Rung::two_kernel) made.kernels = kernels_of(mlp, tokens, device.gpu, options, tuned);
+  if (is_compiled_rung(choice.rung)) {
+    made.kernels =
+        kernels_of(mlp, tokens, device.gpu, choice.rung, {options.numerics, options.aligned, tuned});
+  }
   return made;
+}
+
+std::string rejection_text(const Candidate& candidate) {
+  const std::string_view rejection = to_string(candidate.rejected);
+  return candidate.detail.empty() ? std::string(rejection)
+                                  : fmt::format("{} ({})", rejection, candidate.detail);
 }
 
 std::string tile_text(const Plan& plan) {

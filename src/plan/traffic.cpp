@@ -50,6 +50,7 @@ Traffic traffic(const Mlp& mlp, std::int64_t tokens, Rung rung, bool packed) {
       count.launch(h + weight + bias * dim, y);
       break;
     case Rung::one_pass:
+    case Rung::one_kernel:
       count.launch(x + (first + 1) * weight + bias * (first * hidden + dim), y);
       break;
   }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <compare>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
@@ -15,12 +14,38 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* schema = "ingot.tuning/1";
+constexpr const char* two_kernels = "pair";  // in the place of a tile
 
-auto key(const LinearSpec& l, std::int64_t tokens) {
-  return std::make_tuple(l.out, l.in, l.activation, l.gated, l.bias, l.dtype, l.numerics, l.aligned, tokens);
+auto key(const TunedTile& tuned) {
+  const LinearSpec& l = tuned.linear;
+  return std::tuple(l.out, l.in, l.activation, l.gated, l.bias, l.dtype, l.numerics, l.aligned, tuned.tokens);
 }
-bool before(const TunedTile& a, const TunedTile& b) {
-  return key(a.linear, a.tokens) < key(b.linear, b.tokens);
+auto key(const TunedMlp& tuned) {
+  const MlpSpec& m = tuned.mlp;
+  return std::tuple(m.dim, m.hidden, m.activation, m.gated, m.up_bias, m.down_bias, m.dtype, m.numerics,
+                    m.aligned, tuned.tokens);
+}
+
+/// Where one of this key is, or would be.
+template <class Tuned>
+auto place(std::vector<Tuned>& sorted, const Tuned& tuned) {
+  return std::ranges::lower_bound(sorted, key(tuned), {}, [](const Tuned& each) { return key(each); });
+}
+template <class Tuned>
+const Tuned* find_in(const std::vector<Tuned>& sorted, const Tuned& wanted) {
+  const auto key_of = [](const Tuned& each) { return key(each); };
+  const auto at = std::ranges::lower_bound(sorted, key(wanted), {}, key_of);
+  return at != sorted.end() && key(*at) == key(wanted) ? &*at : nullptr;
+}
+/// Keeps the faster, or the new one.
+template <class Tuned>
+void put(std::vector<Tuned>& sorted, Tuned tuned, bool always) {
+  const auto at = place(sorted, tuned);
+  if (at == sorted.end() || key(*at) != key(tuned)) {
+    sorted.insert(at, std::move(tuned));
+  } else if (always || tuned.us < at->us) {
+    *at = std::move(tuned);
+  }
 }
 
 Json to_object(const TunedTile& tuned) {
@@ -35,6 +60,21 @@ Json to_object(const TunedTile& tuned) {
           {"aligned", l.aligned},
           {"tokens", tuned.tokens},
           {"tile", label(tuned.tile)},
+          {"us", tuned.us}};
+}
+Json to_object(const TunedMlp& tuned) {
+  const MlpSpec& m = tuned.mlp;
+  return {{"dim", m.dim},
+          {"hidden", m.hidden},
+          {"activation", to_string(m.activation)},
+          {"gated", m.gated},
+          {"up_bias", m.up_bias},
+          {"down_bias", m.down_bias},
+          {"dtype", to_string(m.dtype)},
+          {"numerics", to_string(m.numerics)},
+          {"aligned", m.aligned},
+          {"tokens", tuned.tokens},
+          {"tile", tuned.tile ? label(*tuned.tile) : two_kernels},
           {"us", tuned.us}};
 }
 
@@ -54,33 +94,61 @@ std::optional<T> field(const Json& object, const char* name) {
   return found->template get<T>();
 }
 
-std::optional<TunedTile> to_tuned(const Json& object) {
-  if (!object.is_object()) return std::nullopt;
-  const auto out = field<std::int64_t>(object, "out"), in = field<std::int64_t>(object, "in"),
-             tokens = field<std::int64_t>(object, "tokens");
-  const auto gated = field<bool>(object, "gated"), bias = field<bool>(object, "bias"),
-             aligned = field<bool>(object, "aligned");
+/// What both kinds of lines have in common; false: a field is missing.
+template <class Spec>
+bool read_common(const Json& object, Spec& spec, std::int64_t& tokens, double& us) {
+  const auto gated = field<bool>(object, "gated"), aligned = field<bool>(object, "aligned");
   const auto activation = parse_activation(field<std::string>(object, "activation").value_or(""));
   const auto dtype = parse_dtype(field<std::string>(object, "dtype").value_or(""));
   const auto numerics = parse_numerics(field<std::string>(object, "numerics").value_or(""));
-  const auto tile = parse_tile(field<std::string>(object, "tile").value_or(""));
-  const auto us = field<double>(object, "us");
-  if (!out || !in || !tokens || !gated || !bias || !aligned || !activation || !dtype || !numerics || !tile ||
-      !us || !(*us > 0) || !std::isfinite(*us)) {
-    return std::nullopt;
+  const auto count = field<std::int64_t>(object, "tokens");
+  const auto time = field<double>(object, "us");
+  if (!gated || !aligned || !activation || !dtype || !numerics || !count || !time || !(*time > 0) ||
+      !std::isfinite(*time)) {
+    return false;
   }
+  spec.gated = *gated;
+  spec.aligned = *aligned;
+  spec.activation = *activation;
+  spec.dtype = *dtype;
+  spec.numerics = *numerics;
+  tokens = *count;
+  us = *time;
+  return true;
+}
+
+std::optional<TunedTile> to_tuned_tile(const Json& object) {
+  if (!object.is_object()) return std::nullopt;
   TunedTile tuned;
+  const auto out = field<std::int64_t>(object, "out"), in = field<std::int64_t>(object, "in");
+  const auto bias = field<bool>(object, "bias");
+  const auto tile = parse_tile(field<std::string>(object, "tile").value_or(""));
+  if (!out || !in || !bias || !tile || !read_common(object, tuned.linear, tuned.tokens, tuned.us))
+    return std::nullopt;
   tuned.linear.out = *out;
   tuned.linear.in = *in;
-  tuned.linear.activation = *activation;
-  tuned.linear.gated = *gated;
   tuned.linear.bias = *bias;
-  tuned.linear.dtype = *dtype;
-  tuned.linear.numerics = *numerics;
-  tuned.linear.aligned = *aligned;
-  tuned.tokens = *tokens;
   tuned.tile = *tile;
-  tuned.us = *us;
+  return tuned;
+}
+
+std::optional<TunedMlp> to_tuned_mlp(const Json& object) {
+  if (!object.is_object()) return std::nullopt;
+  TunedMlp tuned;
+  const auto dim = field<std::int64_t>(object, "dim"), hidden = field<std::int64_t>(object, "hidden");
+  const auto up_bias = field<bool>(object, "up_bias"), down_bias = field<bool>(object, "down_bias");
+  const std::string name = field<std::string>(object, "tile").value_or("");
+  if (!dim || !hidden || !up_bias || !down_bias || !read_common(object, tuned.mlp, tuned.tokens, tuned.us))
+    return std::nullopt;
+  if (name != two_kernels) {
+    const auto tile = parse_mlp_tile(name);
+    if (!tile) return std::nullopt;
+    tuned.tile = *tile;
+  }
+  tuned.mlp.dim = *dim;
+  tuned.mlp.hidden = *hidden;
+  tuned.mlp.up_bias = *up_bias;
+  tuned.mlp.down_bias = *down_bias;
   return tuned;
 }
 
@@ -91,36 +159,41 @@ TuningTable::TuningTable(std::string device, std::string kernels)
 
 void TuningTable::add(TunedTile tuned) {
   tuned.linear.gate_first = true;
-  const auto at = std::lower_bound(tiles_.begin(), tiles_.end(), tuned, before);
-  if (at == tiles_.end() || before(tuned, *at)) {
-    tiles_.insert(at, std::move(tuned));
-  } else if (tuned.us < at->us) {
-    *at = std::move(tuned);
+  put(choices_.tiles, std::move(tuned), false);
+}
+void TuningTable::add(TunedMlp tuned) {
+  tuned.mlp.gate_first = true;
+  put(choices_.mlps, std::move(tuned), false);
+}
+
+void TuningTable::replace(const TunedChoices& choices) {
+  for (TunedTile tuned : choices.tiles) {
+    tuned.linear.gate_first = true;
+    put(choices_.tiles, std::move(tuned), true);
+  }
+  for (TunedMlp tuned : choices.mlps) {
+    tuned.mlp.gate_first = true;
+    put(choices_.mlps, std::move(tuned), true);
   }
 }
 
-void TuningTable::replace(TunedTile tuned) {
-  std::erase_if(tiles_, [&](const TunedTile& old) {
-    return key(old.linear, old.tokens) == key(tuned.linear, tuned.tokens);
-  });
-  add(std::move(tuned));
-}
-
 const KernelTile* TuningTable::find(const LinearSpec& linear, std::int64_t representative) const {
-  const auto wanted = key(linear, representative);
-  const auto at = std::lower_bound(
-      tiles_.begin(), tiles_.end(), wanted,
-      [](const TunedTile& tuned, const auto& other) { return key(tuned.linear, tuned.tokens) < other; });
-  return at != tiles_.end() && key(at->linear, at->tokens) == wanted ? &at->tile : nullptr;
+  const TunedTile* const found = find_in(choices_.tiles, {linear, representative, {}, 0});
+  return found == nullptr ? nullptr : &found->tile;
+}
+const TunedMlp* TuningTable::find(const MlpSpec& mlp, std::int64_t representative) const {
+  return find_in(choices_.mlps, {mlp, representative, {}, 0});
 }
 
 std::string to_json(const TuningTable& table) {
-  Json tiles = Json::array();
+  Json tiles = Json::array(), mlps = Json::array();
   for (const TunedTile& tuned : table.tiles()) tiles.push_back(to_object(tuned));
+  for (const TunedMlp& tuned : table.mlps()) mlps.push_back(to_object(tuned));
   const Json document{{"schema", schema},
                       {"device", table.device()},
                       {"kernels", table.kernels()},
-                      {"tiles", std::move(tiles)}};
+                      {"tiles", std::move(tiles)},
+                      {"mlps", std::move(mlps)}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -133,7 +206,13 @@ Result<TuningTable> parse_tuning(std::string_view document) {
   if (!device || !kernels || tiles == json.end() || !tiles->is_array()) return unreadable;
   TuningTable table(*device, *kernels);
   for (const Json& object : *tiles) {
-    if (auto tuned = to_tuned(object)) table.add(std::move(*tuned));
+    if (auto tuned = to_tuned_tile(object)) table.add(std::move(*tuned));
+  }
+  // Documents from before there were kernels of a whole MLP have none.
+  if (const auto mlps = json.find("mlps"); mlps != json.end() && mlps->is_array()) {
+    for (const Json& object : *mlps) {
+      if (auto tuned = to_tuned_mlp(object)) table.add(std::move(*tuned));
+    }
   }
   return table;
 }

@@ -5,12 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ingot/status.h"
 #include "plan/linear.h"
+#include "plan/mlp_kernel.h"
 
 namespace ingot {
 
@@ -22,6 +24,20 @@ struct TunedTile {
   double us = 0;  ///< measured
 };
 
+/// What was measured to be fastest for a whole MLP and a class of tokens.
+struct TunedMlp {
+  MlpSpec mlp;
+  std::int64_t tokens = 0;      ///< representative of the class
+  std::optional<MlpTile> tile;  ///< of one kernel; unset: two kernels
+  double us = 0;                ///< measured
+};
+
+/// What one measurement found, or a table holds.
+struct TunedChoices {
+  std::vector<TunedTile> tiles;
+  std::vector<TunedMlp> mlps;
+};
+
 /// Of one device and one version of the kernels.
 class TuningTable {
  public:
@@ -30,20 +46,23 @@ class TuningTable {
 
   const std::string& device() const { return device_; }
   const std::string& kernels() const { return kernels_; }
-  const std::vector<TunedTile>& tiles() const { return tiles_; }  ///< sorted
+  const std::vector<TunedTile>& tiles() const { return choices_.tiles; }  ///< sorted
+  const std::vector<TunedMlp>& mlps() const { return choices_.mlps; }     ///< sorted
 
   /// Keeps the faster where there is one already. Whether the gate lies first is not told apart.
   void add(TunedTile tuned);
+  void add(TunedMlp tuned);
 
-  /// Takes the place of what is there.
-  void replace(TunedTile tuned);
+  /// Each takes the place of what is there.
+  void replace(const TunedChoices& choices);
 
   /// Null: nothing was measured. Allocates nothing; valid until the next add().
   const KernelTile* find(const LinearSpec& linear, std::int64_t representative) const;
+  const TunedMlp* find(const MlpSpec& mlp, std::int64_t representative) const;
 
  private:
   std::string device_, kernels_;
-  std::vector<TunedTile> tiles_;
+  TunedChoices choices_;
 };
 
 std::string to_json(const TuningTable& table);

@@ -35,6 +35,15 @@ constexpr std::int64_t tile_rows = 64, tile_columns = 256;
 
 constexpr std::size_t rounds = 3;
 
+/// What an element costs in the loops, `factor` times as long: they are bound by the clock, as products are.
+void scale_loops(CpuDescription& cpu, double factor) {
+  for (auto& activation : cpu.activation_s) {
+    for (double& seconds : activation) seconds *= factor;
+  }
+  for (double& seconds : cpu.gate_s) seconds *= factor;
+  for (double& seconds : cpu.convert_s) seconds *= factor;
+}
+
 /// Every rate the middle one of the rounds: neither what the machine can do for a moment nor what it does
 /// when it is disturbed.
 CpuDescription middle(const std::array<CpuDescription, rounds>& measured) {
@@ -56,35 +65,18 @@ CpuDescription middle(const std::array<CpuDescription, rounds>& measured) {
   return out;
 }
 
-class Calibration {
+}  // namespace
+
+class CpuCalibration::State {
  public:
-  Calibration(DeviceDescription description, Timer& timer, cpu::ThreadPool& pool)
+  State(DeviceDescription description, Timer& timer, std::unique_ptr<cpu::ThreadPool> pool)
       : description_(std::move(description)),
         timer_(timer),
-        pool_(pool),
+        pool_(std::move(pool)),
         loops_(*cpu::passes(cpu::widest_isa())) {}
 
-  Result<DeviceDescription> measure() {
-    if (!allocate()) return Error{ErrorCode::out_of_memory, "not enough memory to measure this CPU"};
-    // Rounds apart from each other: what slows one measurement down on a shared machine lasts seconds.
-    std::array<CpuDescription, rounds> measured;
-    for (CpuDescription& rates : measured) {
-      rates = description_.cpu;
-      measure_task(rates);
-      measure_gemm(rates);
-      measure_memory(rates);
-      measure_loops(rates);
-    }
-    description_.cpu = middle(measured);
-    const std::time_t now = std::time(nullptr);
-    description_.source = fmt::format("measured {:%Y-%m-%d}", fmt::gmtime(now));
-    if (failed_) return Error{ErrorCode::out_of_memory, "the GEMM library ran out of memory"};
-    return description_;
-  }
-
- private:
   bool allocate() {
-    const auto threads = static_cast<std::size_t>(pool_.threads());
+    const auto threads = static_cast<std::size_t>(pool_->threads());
     const auto sums =
         static_cast<std::size_t>(std::max(gemm_rows * gemm_columns, 2 * tile_rows * tile_columns));
     // Four times the last cache, so that three quarters of every pass miss it. Of a cache that many share a
@@ -103,6 +95,39 @@ class Calibration {
       std::fill_n(buffer->data(), buffer->size(), 0.5F);
     }
     return true;
+  }
+
+  Result<DeviceDescription> measure() {
+    // Rounds apart from each other: what slows one measurement down on a shared machine lasts seconds.
+    std::array<CpuDescription, rounds> measured;
+    for (CpuDescription& rates : measured) {
+      rates = description_.cpu;
+      measure_machine(rates);
+      measure_loops(rates);
+    }
+    return dated(middle(measured));
+  }
+
+  Result<DeviceDescription> refresh(const CpuDescription& measured) {
+    CpuDescription now = measured;
+    measure_machine(now);
+    scale_loops(now, measured.gemm_flops_per_s / now.gemm_flops_per_s);
+    return dated(now);
+  }
+
+ private:
+  Result<DeviceDescription> dated(const CpuDescription& rates) const {
+    if (failed_) return Error{ErrorCode::out_of_memory, "the GEMM library ran out of memory"};
+    DeviceDescription description = description_;
+    description.cpu = rates;
+    description.source = fmt::format("measured {:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+    return description;
+  }
+
+  void measure_machine(CpuDescription& rates) {
+    measure_task(rates);
+    measure_gemm(rates);
+    measure_memory(rates);
   }
 
   /// The least seconds of several runs: what the machine can do when nothing disturbs it.
@@ -124,7 +149,7 @@ class Calibration {
   double each_thread(int runs, const Body& body) {
     return best(runs, [&] {
       const cpu::SingleThreaded single;
-      pool_.run(pool_.threads(), [&](std::int64_t part, int) { body(part); });
+      pool_->run(pool_->threads(), [&](std::int64_t part, int) { body(part); });
     });
   }
 
@@ -146,7 +171,7 @@ class Calibration {
   void measure_task(CpuDescription& rates) {
     constexpr int phases = 200;
     const double all = best(5, [&] {
-      for (int i = 0; i < phases; ++i) pool_.run(pool_.threads(), [](std::int64_t, int) {});
+      for (int i = 0; i < phases; ++i) pool_->run(pool_->threads(), [](std::int64_t, int) {});
     });
     rates.task_s = all / phases;
   }
@@ -170,33 +195,33 @@ class Calibration {
     const double per_row =
         std::max((many - few) / static_cast<double>(gemm_rows - few_rows), many / (2 * gemm_rows));
     row_overhead = std::max(0.0, few / per_row - static_cast<double>(few_rows));
-    flops_per_s = 2.0 * gemm_columns * gemm_depth * static_cast<double>(pool_.threads()) / per_row;
+    flops_per_s = 2.0 * gemm_columns * gemm_depth * static_cast<double>(pool_->threads()) / per_row;
   }
 
   /// A single row reads every weight once: bytes per second of that, from cache and from memory.
   void measure_memory(CpuDescription& rates) {
-    const auto threads = static_cast<double>(pool_.threads());
+    const auto threads = static_cast<double>(pool_->threads());
     constexpr std::uint64_t few_bytes = std::uint64_t{32} << 20U;
     // Together half the last cache.
     const auto cached =
         static_cast<std::int64_t>(std::min(few_bytes, description_.cpu.l3_bytes / 2) / sizeof(float));
     rates.cache_bytes_per_s = one_row(cached, 10) * threads;
-    rates.memory_bytes_per_s = one_row(static_cast<std::int64_t>(big_floats_), 3) * threads;
+    rates.memory_bytes_per_s = one_row(static_cast<std::int64_t>(big_floats_), 2) * threads;
     // How much of the last cache is ours: the size at which the rate is half way down to that of memory.
     const double half_way = std::sqrt(rates.cache_bytes_per_s * rates.memory_bytes_per_s);
     std::int64_t floats = cached;
     while (2 * floats <= static_cast<std::int64_t>(description_.cpu.l3_bytes / sizeof(float)) &&
-           one_row(floats * 3 / 2, 8) * threads > half_way) {
-      floats = floats * 3 / 2;
+           one_row(floats * 5 / 4, 6) * threads > half_way) {
+      floats = floats * 5 / 4;
     }
     rates.cached_bytes = static_cast<double>(floats) * sizeof(float);
-    rates.stream_bytes_per_s = pass(static_cast<std::int64_t>(big_floats_), 3) * threads;
+    rates.stream_bytes_per_s = pass(static_cast<std::int64_t>(big_floats_), 2) * threads;
     rates.cache_stream_bytes_per_s = pass(cached / 2, 10) * threads;
   }
 
   /// Bytes read and written per second and thread by a pass over `floats`.
   double pass(std::int64_t floats, int runs) {
-    const std::int64_t per_thread = floats / pool_.threads();
+    const std::int64_t per_thread = floats / pool_->threads();
     const double took = each_thread(runs, [&](std::int64_t part) {
       loops_.activate(DType::f32, Activation::relu, {1, per_thread},
                       {big_.data() + part * per_thread, per_thread},
@@ -207,8 +232,8 @@ class Calibration {
 
   /// Bytes per second and thread when the threads read `floats` together.
   double one_row(std::int64_t floats, int runs) {
-    const std::int64_t columns = std::min(sums_, floats / pool_.threads() / gemm_depth);
-    const std::int64_t blocks = std::max<std::int64_t>(1, floats / pool_.threads() / gemm_depth / columns);
+    const std::int64_t columns = std::min(sums_, floats / pool_->threads() / gemm_depth);
+    const std::int64_t blocks = std::max<std::int64_t>(1, floats / pool_->threads() / gemm_depth / columns);
     const double took = each_thread(runs, [&](std::int64_t part) {
       for (std::int64_t block = 0; block < blocks; ++block) {
         multiply(part, 1, big_.data() + (part * blocks + block) * columns * gemm_depth, columns);
@@ -219,7 +244,7 @@ class Calibration {
 
   void measure_loops(CpuDescription& rates) {
     constexpr double elements = tile_rows * tile_columns;
-    const double per_element = 1.0 / (elements * pool_.threads());
+    const double per_element = 1.0 / (elements * pool_->threads());
     const cpu::Area area{tile_rows, tile_columns};
     for (std::size_t d = 0; d < dtype_count; ++d) {
       const auto dtype = static_cast<DType>(d);
@@ -256,7 +281,7 @@ class Calibration {
 
   DeviceDescription description_;
   Timer& timer_;
-  cpu::ThreadPool& pool_;
+  std::unique_ptr<cpu::ThreadPool> pool_;
   const cpu::Passes& loops_;
   Floats a_, b_, c_, big_, big_out_;
   std::size_t big_floats_ = 0;
@@ -264,12 +289,24 @@ class Calibration {
   std::atomic<bool> failed_{false};
 };
 
-}  // namespace
+CpuCalibration::CpuCalibration(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CpuCalibration::CpuCalibration(CpuCalibration&&) noexcept = default;
+CpuCalibration& CpuCalibration::operator=(CpuCalibration&&) noexcept = default;
+CpuCalibration::~CpuCalibration() = default;
 
-Result<DeviceDescription> measure_cpu(const DeviceDescription& start, Timer& timer) {
+Result<CpuCalibration> CpuCalibration::create(const DeviceDescription& start, Timer& timer) {
   auto pool = cpu::ThreadPool::create(start.cpu.threads);
   if (!pool) return pool.error();
-  return Calibration(start, timer, **pool).measure();
+  auto state = std::make_unique<State>(start, timer, std::move(pool).value());
+  if (!state->allocate()) return Error{ErrorCode::out_of_memory, "not enough memory to measure this CPU"};
+  return CpuCalibration(std::move(state));
+}
+
+Result<DeviceDescription> CpuCalibration::measure() {
+  return state_->measure();
+}
+Result<DeviceDescription> CpuCalibration::refresh(const DeviceDescription& measured) {
+  return state_->refresh(measured.cpu);
 }
 
 }  // namespace profile
@@ -285,7 +322,9 @@ Result<DeviceDescription> describe_cpu(const DescribeOptions& options) {
       if (auto stored = cpu::load_description(start)) return *stored;
     }
     profile::SteadyTimer timer;
-    auto measured = profile::measure_cpu(start, timer);
+    auto calibration = profile::CpuCalibration::create(start, timer);
+    if (!calibration) return calibration.error();
+    auto measured = calibration->measure();
     if (!measured) return measured;
     if (auto kept = cpu::store_description(*measured); !kept && options.warn)
       options.warn(kept.error().message);

@@ -168,17 +168,19 @@ Result<Ladder> bench_gpu(const std::shared_ptr<const gpu::Gpu>& gpu, const Probl
   const bool packed = problem.layout() != GateLayout::separate;
   DeviceDescription with_library = gpu->description;
   with_library.gpu.library = true;
-  const Choice legal = choose(problem.mlp(), problem.tokens(), with_library,
-                              {.numerics = options.numerics, .rung = {}, .packed = packed}, &gpu->tuned);
+  const PlanOptions planning{.numerics = options.numerics, .rung = {}, .packed = packed};
+  const auto legal = plan(problem.mlp(), problem.tokens(), with_library, planning, &gpu->tuned);
+  if (!legal) return legal.error();
   std::vector<Entrant> entrants;
   std::vector<SkippedRung> skipped;
-  for (const Candidate& candidate : legal.candidates) {
+  for (const Candidate& candidate : legal->candidates) {
     const Rung rung = candidate.rung;
     const auto& asked = options.rungs;
     if (!asked.empty() && std::ranges::find(asked, rung) == asked.end()) continue;
     if (asked.empty() && candidate.rejected == Rejection::not_on_device) continue;
-    if (candidate.rejected == Rejection::no_library_epilogue) {
-      skipped.push_back({rung, std::string(to_string(candidate.rejected))});
+    if (candidate.rejected == Rejection::no_library_epilogue ||
+        candidate.rejected == Rejection::no_mlp_kernel) {
+      skipped.push_back({rung, rejection_text(candidate)});
       continue;
     }
     entrants.push_back(
@@ -201,7 +203,8 @@ Result<Ladder> bench_gpu(const std::shared_ptr<const gpu::Gpu>& gpu, const Probl
     if (const auto library = gpu->library->get(gpu->device)) ladder->library = (*library)->blas()->name();
   }
   // What the engine takes by itself: of its own kernels.
-  for (RungResult& rung : ladder->rungs) rung.chosen = rung.candidate.rung == Rung::two_kernel;
+  const auto own = plan(problem.mlp(), problem.tokens(), gpu->description, planning, &gpu->tuned);
+  for (RungResult& rung : ladder->rungs) rung.chosen = own && rung.candidate.rung == own->chosen.rung;
   return ladder;
 }
 

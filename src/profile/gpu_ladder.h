@@ -24,18 +24,22 @@ Result<Ladder> bench_gpu(const std::shared_ptr<const gpu::Gpu>& gpu, const Probl
                          const BenchOptions& options);
 
 /// tune() of an MLP on a GPU, without keeping what was found.
-struct TunedPair {
+struct Tuned {
   Tuning tuning;
-  std::vector<TunedTile> tiles;  ///< of both linears
+  TunedChoices choices;  ///< the fastest pair's tiles; where one kernel is possible, what is fastest of all
+};
+/// How an MLP is tried: as one kernel, or as two.
+struct TrialTiles {
+  KernelTile first, second;
+  std::optional<MlpTile> whole{};  ///< set: the other two do not count
 };
 /// Prepares the MLP with these tiles.
-using PrepareTiles =
-    std::function<Result<PreparedMlp>(const KernelTile& first, const KernelTile& second, const Weights&)>;
-/// `description`: what the tiles are ranked by. Errors: as tune(); check_failed: no pair is right.
-Result<TunedPair> tune_pairs(const std::shared_ptr<const gpu::Device>& device,
-                             const DeviceDescription& description, const Problem& problem,
-                             const PrepareTiles& prepare, const BenchOptions& options);
-Result<TunedPair> tune_gpu(const std::shared_ptr<const gpu::Gpu>& gpu, const Problem& problem,
-                           const BenchOptions& options);
+using PrepareTiles = std::function<Result<PreparedMlp>(const TrialTiles& tiles, const Weights&)>;
+/// `description`: what the tiles are ranked by. Errors: as tune(); check_failed: nothing is right.
+Result<Tuned> tune_tiles(const std::shared_ptr<const gpu::Device>& device,
+                         const DeviceDescription& description, const Problem& problem,
+                         const PrepareTiles& prepare, const BenchOptions& options);
+Result<Tuned> tune_gpu(const std::shared_ptr<const gpu::Gpu>& gpu, const Problem& problem,
+                       const BenchOptions& options);
 
 }  // namespace ingot::profile

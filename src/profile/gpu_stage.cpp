@@ -8,20 +8,16 @@
 #include <cmath>
 #include <thread>
 
+#include "gpu/alignment.h"
 #include "profile/ladder_parts.h"
 
 namespace ingot::profile {
 
 namespace {
 
-constexpr std::size_t tensor_alignment = 256;  // bytes, as allocators give it
 constexpr int most_copies = 512;
 constexpr auto idle = std::chrono::milliseconds(1);
 constexpr double usable_memory = 0.9;
-
-std::size_t round_up(std::size_t bytes) {
-  return (bytes + tensor_alignment - 1) / tensor_alignment * tensor_alignment;
-}
 
 /// Sizes of an MLP's tensors in bytes; 0: there is none.
 struct Sizes {
@@ -72,7 +68,7 @@ std::size_t GpuStage::copy_bytes() const {
   const Sizes s = sizes_of(problem_);
   std::size_t total = 0;
   for (const std::size_t bytes : {s.up, s.gate, s.down, s.up_bias, s.gate_bias, s.down_bias, s.x, s.y})
-    total += round_up(bytes);
+    total += gpu::round_up(bytes);
   return total;
 }
 
@@ -128,7 +124,7 @@ Result<void> GpuStage::fill(Copy& copy, gpu::CuAddress at) const {
   const auto put = [&](const void* from, std::size_t bytes) -> const void* {
     if (bytes == 0) return nullptr;
     const gpu::CuAddress to = at;
-    at += round_up(bytes);
+    at += gpu::round_up(bytes);
     if (result == 0) result = driver.cuMemcpyHtoD_v2(to, from, bytes);
     return pointer(to);
   };

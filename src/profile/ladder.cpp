@@ -200,7 +200,8 @@ Result<Tuning> tune(const Engine& engine, const Mlp& mlp, std::int64_t tokens, c
     if (!problem) return problem.error();
     auto found = profile::tune_gpu(gpu, *problem, options);
     if (!found) return found.error();
-    if (auto ok = gpu::store_tuning(base::read_environment(), gpu->device->description().name, found->tiles);
+    if (auto ok =
+            gpu::store_tuning(base::read_environment(), gpu->device->description().name, found->choices);
         !ok) {
       return ok.error();
     }

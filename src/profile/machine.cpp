@@ -72,7 +72,9 @@ Machine inspect_machine() {
   machine.available_bytes = cpu::available_memory();
   machine.gemm_library = cpu::gemm_library();
   machine.gemm_dtypes =
-      "f32; bf16 and f16 as f32, weights expanded a block at a time, rounded where the contract says";
+      cpu::has_gemm_bf16()
+          ? "f32 and bf16; f16 as f32, weights expanded a block at a time, rounded where the contract says"
+          : "f32; bf16 and f16 as f32, weights expanded a block at a time, rounded where the contract says";
   machine.measured = cpu::load_description(cpu::estimate_cpu(facts, 0));
   if (cpu::widest_isa() == cpu::Isa::baseline) {
     machine.missing.push_back({"AVX2", "the CPU rungs run at a quarter of the usual rate or less",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measured tiles: those with the best forecasts, each pair as the whole MLP, since what two kernels leave in
-// the cache and how they overlap is part of their time.
+// the cache and how they overlap is part of their time; and beside the best pairs the kernels of a whole MLP.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,27 +19,30 @@ namespace ingot::profile {
 
 namespace {
 
-constexpr std::size_t tiles_each = 6;  // of a linear, by forecast
+constexpr std::size_t tiles_each = 6;  // of a linear, or of a whole MLP, by forecast
 constexpr std::size_t best_each = 2;   // of a linear, that meet in the second round
 constexpr int samples = 15;
 
-/// Tiles of both linears, and their time.
+/// Tiles, and their time.
 struct Trial {
-  KernelTile first, second;
+  TrialTiles tiles;
   double us = 0;  ///< 0: it does not run, or is wrong
 };
 
-/// Both linears of the MLP, to look up and keep tiles by. Whether the gate lies first is not told apart.
-struct Linears {
+/// The MLP and its linears, to look up and keep tiles by. Whether the gate lies first is not told apart.
+struct Specs {
+  MlpSpec whole;
   LinearSpec first, second;
   std::int64_t tokens = 0;  ///< representative of the class
 
-  Linears(const Problem& problem, Numerics numerics)
-      : first(first_linear(problem.mlp(), true, numerics)),
+  Specs(const Problem& problem, Numerics numerics)
+      : whole(mlp_spec(problem.mlp(), true, numerics)),
+        first(first_linear(problem.mlp(), true, numerics)),
         second(second_linear(problem.mlp(), numerics)),
         tokens(token_class(problem.tokens()).representative) {}
-  std::vector<TunedTile> tuned(const KernelTile& one, const KernelTile& two, double us) const {
-    return {{first, tokens, one, us}, {second, tokens, two, us}};
+  TunedChoices tuned(const TrialTiles& tiles, double us) const {
+    if (tiles.whole) return {.tiles = {}, .mlps = {{whole, tokens, tiles.whole, us}}};
+    return {.tiles = {{first, tokens, tiles.first, us}, {second, tokens, tiles.second, us}}, .mlps = {}};
   }
 };
 
@@ -52,17 +55,21 @@ class Tuner {
         problem_(problem),
         prepare_(prepare),
         options_(options),
-        linears_(problem, options.numerics) {}
+        specs_(problem, options.numerics) {}
 
-  Result<TunedPair> run();
+  Result<Tuned> run();
 
  private:
   Prepare prepare(const Trial& trial) const {
-    return [this, &trial](const Weights& weights) { return prepare_(trial.first, trial.second, weights); };
+    return [this, &trial](const Weights& weights) { return prepare_(trial.tiles, weights); };
   }
   void compile(const GpuStage& stage, const std::vector<Trial>& trials) const;
   Result<void> measure(GpuStage& stage, const cpu::Reference& reference, std::vector<Trial>& trials,
                        double from, double to) const;
+  /// The best of each linear's tiles beside the other's favourite, met; `forecast_us`: the favourites' time.
+  Result<std::vector<Trial>> best_pairs(GpuStage& stage, const cpu::Reference& reference, int& measured,
+                                        double& forecast_us) const;
+  Tuned tuned(const std::vector<Trial>& order) const;
   void tell(double fraction, const std::string& what) const {
     if (options_.progress) options_.progress(fraction, what);
   }
@@ -72,7 +79,7 @@ class Tuner {
   const Problem& problem_;
   const PrepareTiles& prepare_;
   const BenchOptions& options_;
-  Linears linears_;
+  Specs specs_;
 };
 
 /// All kernels side by side; who fails here fails again, with its reason, when it is measured.
@@ -95,7 +102,7 @@ void Tuner::compile(const GpuStage& stage, const std::vector<Trial>& trials) con
 
 Result<void> Tuner::measure(GpuStage& stage, const cpu::Reference& reference, std::vector<Trial>& trials,
                             double from, double to) const {
-  tell(from, fmt::format("compiling {} pairs of tiles", trials.size()));
+  tell(from, fmt::format("compiling {} choices of tiles", trials.size()));
   compile(stage, trials);
   std::vector<Contender> contenders;
   std::vector<Trial*> of;
@@ -114,7 +121,9 @@ Result<void> Tuner::measure(GpuStage& stage, const cpu::Reference& reference, st
   std::vector<Trial*> timed;
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     RungResult result;
-    if (auto ok = stage.check(contenders[i], reference, Rung::two_kernel, result); !ok) {
+    if (auto ok = stage.check(contenders[i], reference,
+                              of[i]->tiles.whole ? Rung::one_kernel : Rung::two_kernel, result);
+        !ok) {
       wrong = ok.error();
       continue;
     }
@@ -129,7 +138,7 @@ Result<void> Tuner::measure(GpuStage& stage, const cpu::Reference& reference, st
   const auto measured =
       sample(works, **timer,
              {.samples = samples, .most_seconds = options_.most_seconds, .shuffle = options_.seed + 3},
-             [&](double fraction) { tell(from + (to - from) * fraction, "timing pairs of tiles"); });
+             [&](double fraction) { tell(from + (to - from) * fraction, "timing tiles"); });
   if (!measured) return measured.error();
   for (std::size_t i = 0; i < timed.size(); ++i)
     timed[i]->us = summarize((*measured)[i]).median_us / stage.copies();
@@ -143,86 +152,121 @@ std::vector<Trial> ranked(std::vector<Trial> trials) {
   return trials;
 }
 
-Result<TunedPair> Tuner::run() {
-  const gpu::CurrentContext current(*device_);
-  if (auto ok = current.ready(); !ok) return ok.error();
+Result<std::vector<Trial>> Tuner::best_pairs(GpuStage& stage, const cpu::Reference& reference, int& measured,
+                                             double& forecast_us) const {
   const GpuDescription& gpu = description_.gpu;
-  const auto firsts = rank_kernels(linears_.first, problem_.tokens(), gpu, tiles_each);
-  const auto seconds = rank_kernels(linears_.second, problem_.tokens(), gpu, tiles_each);
+  const auto firsts = rank_kernels(specs_.first, problem_.tokens(), gpu, tiles_each);
+  const auto seconds = rank_kernels(specs_.second, problem_.tokens(), gpu, tiles_each);
   if (firsts.empty() || seconds.empty()) {
     return Error{ErrorCode::unsupported,
                  fmt::format("no kernel for {} on {}", to_string(problem_.mlp()), description_.name)};
   }
+  const auto pair_of = [&](const KernelTile& first, const KernelTile& second) {
+    return Trial{{first, fit_behind(specs_.first, first, second)}};
+  };
+  std::vector<Trial> trials;
+  for (const KernelTile& tile : firsts) trials.push_back(pair_of(tile, seconds.front()));
+  for (std::size_t i = 1; i < seconds.size(); ++i) trials.push_back(pair_of(firsts.front(), seconds[i]));
+  if (auto ok = measure(stage, reference, trials, 0, 0.6); !ok) return ok.error();
+  measured += static_cast<int>(trials.size());
+  forecast_us = trials.front().us;
+  const auto end_of_firsts = trials.begin() + static_cast<std::ptrdiff_t>(firsts.size());
+  std::vector<Trial> by_second(end_of_firsts, trials.end());
+  by_second.insert(by_second.begin(), trials.front());  // both favourites
+  std::vector<Trial> by_first = ranked({trials.begin(), end_of_firsts});
+  by_second = ranked(by_second);
+  by_first.resize(std::min(by_first.size(), best_each));
+  by_second.resize(std::min(by_second.size(), best_each));
+  std::vector<Trial> pairs;
+  for (const Trial& one : by_first) {
+    for (const Trial& two : by_second) pairs.push_back(pair_of(one.tiles.first, two.tiles.second));
+  }
+  return pairs;
+}
+
+Result<Tuned> Tuner::run() {
+  const gpu::CurrentContext current(*device_);
+  if (auto ok = current.ready(); !ok) return ok.error();
   auto stage = GpuStage::make(device_, problem_, options_.copies);
   if (!stage) return stage.error();
   const auto reference =
       reference_of(problem_, std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   if (!reference) return reference.error();
-
-  // Each linear's tiles beside the other's favourite; then the best of both.
-  std::vector<Trial> by_first, by_second;
-  for (const KernelTile& tile : firsts) by_first.push_back({tile, seconds.front()});
-  for (const KernelTile& tile : seconds) by_second.push_back({firsts.front(), tile});
-  std::vector<Trial> trials(by_first);
-  trials.insert(trials.end(), by_second.begin() + 1, by_second.end());
-  if (auto ok = measure(**stage, *reference, trials, 0, 0.6); !ok) return ok.error();
-  const double forecast_us = trials.front().us;
-  by_second.front() = trials.front();
-  std::copy_n(trials.begin(), by_first.size(), by_first.begin());
-  std::copy(trials.begin() + static_cast<std::ptrdiff_t>(by_first.size()), trials.end(),
-            by_second.begin() + 1);
-  by_first = ranked(by_first);
-  by_second = ranked(by_second);
-  if (by_first.empty() || by_second.empty()) {
-    return Error{ErrorCode::check_failed, fmt::format("no pair of tiles runs {} right on {}",
+  int measured = 0;
+  double forecast_us = 0;
+  auto pairs = best_pairs(**stage, *reference, measured, forecast_us);
+  if (!pairs) return pairs.error();
+  std::vector<Trial> finals = std::move(pairs).value();
+  const std::size_t first_whole = finals.size();
+  for (const MlpTile& tile : rank_mlp_kernels(specs_.whole, problem_.tokens(), description_.gpu, tiles_each))
+    finals.push_back({{.first = {}, .second = {}, .whole = tile}});
+  if (!finals.empty()) {
+    if (auto ok = measure(**stage, *reference, finals, 0.6, 1); !ok) return ok.error();
+  }
+  measured += static_cast<int>(finals.size());
+  // What the forecasts would have taken.
+  const bool forecast_whole =
+      choose_route(problem_.mlp(), problem_.tokens(), description_.gpu, {.numerics = options_.numerics})
+          .takes_one;
+  if (forecast_whole && first_whole < finals.size()) forecast_us = finals[first_whole].us;
+  const auto order = ranked(finals);
+  if (order.empty()) {
+    return Error{ErrorCode::check_failed, fmt::format("no choice of tiles runs {} right on {}",
                                                       to_string(problem_.mlp()), description_.name)};
   }
-  by_first.resize(std::min(by_first.size(), best_each));
-  by_second.resize(std::min(by_second.size(), best_each));
-  std::vector<Trial> finals;
-  for (const Trial& one : by_first) {
-    for (const Trial& two : by_second) finals.push_back({one.first, two.second});
-  }
-  if (auto ok = measure(**stage, *reference, finals, 0.6, 1); !ok) return ok.error();
-  const auto order = ranked(finals);
-  if (order.empty()) return Error{ErrorCode::check_failed, "no pair of tiles ran twice"};
+  Tuned found = tuned(order);
+  // It is known that one kernel was possible, and lost.
+  if (first_whole < finals.size() && !order.front().tiles.whole)
+    found.choices.mlps.push_back({specs_.whole, specs_.tokens, std::nullopt, order.front().us});
+  found.tuning.forecast_us = forecast_us;
+  found.tuning.measured = measured;
+  return found;
+}
+
+/// The fastest of all, and the fastest pair beside it. `order`: fastest first.
+Tuned Tuner::tuned(const std::vector<Trial>& order) const {
   const Trial& best = order.front();
-  TunedPair pair;
-  pair.tiles = linears_.tuned(best.first, best.second, best.us);
-  pair.tuning.time_us = best.us;
-  pair.tuning.forecast_us = forecast_us;
-  pair.tuning.measured = static_cast<int>(trials.size() + finals.size());
-  for (const TunedTile& tuned : pair.tiles) {
-    pair.tuning.kernels.push_back({pair.tuning.kernels.empty() ? "fc1" : "fc2", label(tuned.tile),
-                                   ingot::forecast_us(tuned.linear, tuned.tile, problem_.tokens(), gpu),
-                                   true});
+  Tuned found;
+  found.tuning.time_us = best.us;
+  found.choices = specs_.tuned(best.tiles, best.us);
+  if (best.tiles.whole) {
+    const auto pair = std::ranges::find_if(order, [](const Trial& trial) { return !trial.tiles.whole; });
+    if (pair != order.end()) found.choices.tiles = specs_.tuned(pair->tiles, pair->us).tiles;
+    found.tuning.kernels = {
+        {"mlp", label(*best.tiles.whole),
+         ingot::forecast_us(specs_.whole, *best.tiles.whole, problem_.tokens(), description_.gpu), true}};
+    return found;
   }
-  return pair;
+  for (const TunedTile& tile : found.choices.tiles) {
+    found.tuning.kernels.push_back(
+        {found.tuning.kernels.empty() ? "fc1" : "fc2", label(tile.tile),
+         ingot::forecast_us(tile.linear, tile.tile, problem_.tokens(), description_.gpu), true});
+  }
+  return found;
 }
 
 }  // namespace
 
-Result<TunedPair> tune_pairs(const std::shared_ptr<const gpu::Device>& device,
-                             const DeviceDescription& description, const Problem& problem,
-                             const PrepareTiles& prepare, const BenchOptions& options) {
+Result<Tuned> tune_tiles(const std::shared_ptr<const gpu::Device>& device,
+                         const DeviceDescription& description, const Problem& problem,
+                         const PrepareTiles& prepare, const BenchOptions& options) {
   return Tuner(device, description, problem, prepare, options).run();
 }
 
-Result<TunedPair> tune_gpu(const std::shared_ptr<const gpu::Gpu>& gpu, const Problem& problem,
-                           const BenchOptions& options) {
-  const Linears linears(problem, options.numerics);
+Result<Tuned> tune_gpu(const std::shared_ptr<const gpu::Gpu>& gpu, const Problem& problem,
+                       const BenchOptions& options) {
+  const Specs specs(problem, options.numerics);
   // A GPU on which these tiles are the measured ones takes them.
-  const auto prepare = [&](const KernelTile& first, const KernelTile& second,
-                           const Weights& weights) -> Result<PreparedMlp> {
+  const auto prepare = [&](const TrialTiles& tiles, const Weights& weights) -> Result<PreparedMlp> {
     const auto trial = std::make_shared<gpu::Gpu>(*gpu);
     trial->tuned = TuningTable("", "");
-    for (TunedTile& tuned : linears.tuned(first, second, 1)) trial->tuned.add(std::move(tuned));
-    auto executor =
-        gpu::prepare(trial, problem.mlp(), weights, {.numerics = options.numerics, .rung = Rung::two_kernel});
+    trial->tuned.replace(specs.tuned(tiles, 1));
+    const Rung rung = tiles.whole ? Rung::one_kernel : Rung::two_kernel;
+    auto executor = gpu::prepare(trial, problem.mlp(), weights, {.numerics = options.numerics, .rung = rung});
     if (!executor) return executor.error();
     return PreparedMlp(std::move(executor).value());
   };
-  return tune_pairs(gpu->device, gpu->description, problem, prepare, options);
+  return tune_tiles(gpu->device, gpu->description, problem, prepare, options);
 }
 
 }  // namespace ingot::profile

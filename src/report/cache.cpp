@@ -83,7 +83,7 @@ std::string text(const CacheWarmed& warmed, const TextOptions& options) {
 std::string json(const CacheListing& listing) {
   Json kernels = Json::array();
   for (const CachedKernel& kernel : listing.kernels) {
-    const auto known = [&](Json value) { return kernel.damaged ? Json(nullptr) : value; };
+    const auto known = [&](const Json& value) { return kernel.damaged ? Json(nullptr) : value; };
     kernels.push_back({{"key", kernel.key},
                        {"name", known(kernel.name)},
                        {"target", known(kernel.target)},

@@ -160,13 +160,13 @@ Json ladder_object(const Ladder& ladder) {
 
 Json candidate_object(const Candidate& candidate) {
   const bool legal = candidate.forecast_us > 0;
-  return {{"rung", to_string(candidate.rung)},
-          {"forecast_us", legal ? microseconds(candidate.forecast_us) : Json(nullptr)},
-          {"rejected",
-           candidate.rejected == Rejection::none ? Json(nullptr) : Json(to_string(candidate.rejected))},
-          {"tile", tile_or_null(candidate)},
-          {"launches", candidate.launches},
-          {"bytes", candidate.bytes}};
+  return {
+      {"rung", to_string(candidate.rung)},
+      {"forecast_us", legal ? microseconds(candidate.forecast_us) : Json(nullptr)},
+      {"rejected", candidate.rejected == Rejection::none ? Json(nullptr) : Json(rejection_text(candidate))},
+      {"tile", tile_or_null(candidate)},
+      {"launches", candidate.launches},
+      {"bytes", candidate.bytes}};
 }
 
 }  // namespace

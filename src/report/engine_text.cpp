@@ -3,6 +3,8 @@
 // What the engine says, for people: ladders, plans, the catalogue, the machine.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text_table.h"
 #include "base/units.h"
 #include "ingot/report.h"
@@ -47,6 +49,21 @@ std::string kernel_tiles(const std::vector<KernelPlan>& kernels) {
   return out;
 }
 
+/// As read from many launches to few: in the order of Rung, but one_kernel, which came last, behind
+/// two_kernel.
+template <class Row, class RungOf>
+std::vector<const Row*> in_reading_order(const std::vector<Row>& rows, RungOf rung_of) {
+  const auto place = [&](const Row* row) {
+    const Rung rung = rung_of(*row);
+    return 2 * static_cast<int>(rung == Rung::one_kernel ? Rung::two_kernel : rung) +
+           (rung == Rung::one_kernel ? 1 : 0);
+  };
+  std::vector<const Row*> ordered;
+  for (const Row& row : rows) ordered.push_back(&row);
+  std::ranges::stable_sort(ordered, {}, place);
+  return ordered;
+}
+
 std::string_view layout_text(const Mlp& mlp, GateLayout layout) {
   if (!mlp.gated) return "";
   switch (layout) {
@@ -76,7 +93,10 @@ std::string text(const Ladder& ladder, const TextOptions& options) {
   columns.push_back({"tile", Align::left});
   columns.push_back({"", Align::left});
   TextTable table(std::move(columns));
-  for (const RungResult& rung : ladder.rungs) {
+  const auto rows =
+      in_reading_order(ladder.rungs, [](const RungResult& rung) { return rung.candidate.rung; });
+  for (const RungResult* const row : rows) {
+    const RungResult& rung = *row;
     const Candidate& candidate = rung.candidate;
     const bool timed = rung.time.samples > 0;
     const auto time = [&](double us) { return timed ? duration_text(us) : std::string("-"); };
@@ -133,7 +153,10 @@ std::string text(const Plan& plan, const TextOptions& options) {
                    {"bytes"},
                    {"forecast"},
                    {"", Align::left}});
-  for (const Candidate& candidate : plan.candidates) {
+  const auto rows =
+      in_reading_order(plan.candidates, [](const Candidate& candidate) { return candidate.rung; });
+  for (const Candidate* const row : rows) {
+    const Candidate& candidate = *row;
     const bool priced = candidate.forecast_us > 0;
     const bool chosen = candidate.rejected == Rejection::none;
     table.add({std::string(to_string(candidate.rung)), tile_or_dash(candidate),
@@ -142,6 +165,10 @@ std::string text(const Plan& plan, const TextOptions& options) {
                chosen ? "chosen" : fmt::format("out: {}", to_string(candidate.rejected))});
   }
   out += table.render(options.width);
+  for (const Candidate& candidate : plan.candidates) {
+    if (!candidate.detail.empty())
+      out += fmt::format("\n{}: {}\n", to_string(candidate.rung), candidate.detail);
+  }
   if (plan.kernels.empty()) return out;
   TextTable kernels({{"kernel", Align::left}, {"tile", Align::left}, {"forecast"}, {"", Align::left}});
   for (const KernelPlan& kernel : plan.kernels) {

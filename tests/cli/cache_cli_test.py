@@ -59,11 +59,10 @@ class CacheCli(unittest.TestCase):
             self.skipTest("no NVRTC")
         first = self.document("warm", *SHAPE, "--tokens", "16,5000")
         names = [k["name"] for k in first["kernels"]]
-        self.assertGreaterEqual(len(names), 2)
+        self.assertGreaterEqual(len(names), 1)
         self.assertEqual(names, sorted(names))
         self.assertTrue(all(k["compiled"] and k["target"] == "sm_90a" for k in first["kernels"]))
         self.assertTrue(any("gelu_tanh_64to192" in n for n in names))
-        self.assertTrue(any("identity_192to64" in n for n in names))
         again = self.document("warm", *SHAPE, "--tokens", "16,5000")
         self.assertEqual([k["name"] for k in again["kernels"]], names)
         self.assertFalse(any(k["compiled"] for k in again["kernels"]))
@@ -99,6 +98,8 @@ class CacheCli(unittest.TestCase):
         self.one_line(self.cache_of("warm", *SHAPE[:-1], "sm75", code=2), 2, "sm75", "sm80")
         self.one_line(self.cache_of("warm", *SHAPE, "--tokens", "16,0", code=2), 2, "tokens: 0 is not accepted")
         self.one_line(self.cache_of("warm", *SHAPE, "--threads", "-1", code=2), 2, "threads")
+        self.one_line(self.cache_of("warm", *SHAPE, "--tune", code=2), 2, "--tokens")
+        self.one_line(self.cache_of("warm", *SHAPE, "--tune", "--tokens", "16", code=2), 2, "can be planned for")
         nowhere = dict(INGOT_CACHE=None, XDG_CACHE_HOME=None, HOME=None)
         for what in (["list"], ["clear"], ["warm", *SHAPE]):
             self.one_line(ingot("cache", *what, **nowhere), 4, "INGOT_CACHE")

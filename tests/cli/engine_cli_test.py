@@ -99,7 +99,7 @@ class EngineCli(unittest.TestCase):
         result = self.document("plan", "--model", "svd-320", "--dtype", "f32", "--tokens", "8192")
         self.assertEqual(result["schema"], "ingot.plan/1")
         self.assertEqual(result["mlp"]["hidden"], 1280)
-        self.assertEqual(len(result["candidates"]), 5)
+        self.assertEqual(len(result["candidates"]), 6)
         chosen = result["chosen"]
         self.assertEqual([c["rung"] for c in result["candidates"] if c["rejected"] is None], [chosen["rung"]])
         self.assertEqual(chosen["forecast_us"], min(c["forecast_us"] for c in result["candidates"] if c["forecast_us"]))
@@ -120,6 +120,10 @@ class EngineCli(unittest.TestCase):
                 rungs = {c["rung"]: c for c in result["candidates"]}
                 self.assertEqual(rungs["one_pass"]["rejected"], "this kind of device has no such rung")
                 self.assertGreater(rungs["two_kernel"]["forecast_us"], 0)
+                self.assertEqual(rungs["one_kernel"]["launches"], 1)
+                if device != "sm90":
+                    self.assertEqual(rungs["one_kernel"]["rejected"],
+                                     "no kernel takes the whole MLP (compute capability 9.0 only)")
         kernels = self.document("plan", "--model", "svd-640", "--device", "sm90")["chosen"]
         self.assertEqual(kernels["rung"], "two_kernel")
         self.assertEqual([k["name"] for k in kernels["kernels"]], ["fc1", "fc2"])
@@ -131,6 +135,8 @@ class EngineCli(unittest.TestCase):
         forced = self.document("plan", "--model", "svd-640", "--device", "sm90", "--rung", "unfused")["chosen"]
         self.assertEqual((forced["rung"], forced["tile"], forced["kernels"]), ("unfused", None, []))
         self.one_line(ingot("plan", *SHAPE, "--device", "sm90", "--rung", "one_pass"), 4, "no such rung")
+        self.one_line(ingot("plan", "--model", "wan2.1-14b", "--device", "sm90", "--rung", "one_kernel"), 4,
+                      "one_kernel: no kernel takes the whole MLP (narrow: ")
         self.one_line(ingot("plan", *SHAPE, "--device", "sm90a"), 2, "did you mean 'sm90'?")
         self.one_line(ingot("bench", *SHAPE, "--device", "sm90"), 2, "can be planned for")
         self.one_line(ingot("bench", *SHAPE, "--device", "cuda:one"), 2, "cuda:one")

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compiles, with no GPU, what the planner would take for every known model, and one of every form of the
-// portable and the pointwise kernels: ingot_compile_test FOLDER. Fails on an error, a spill, or a remark of
-// the compiler. FOLDER keeps the kernels for the next time. Exits 77 (skipped) where there is no NVRTC.
+// portable, the whole MLP's and the pointwise kernels: ingot_compile_test FOLDER. Fails on an error, a spill,
+// or a remark of the compiler. FOLDER keeps the kernels for the next time. Exits 77 (skipped) where there is
+// no NVRTC.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -59,6 +60,26 @@ void add_sm90_forms(Kernels& kernels) {
       options.numerics = numerics;
       const auto wanted = kernels_to_warm(mlp, options);
       for (const jit::KernelText& kernel : wanted.value()) add(kernels, kernel);
+    }
+  }
+}
+
+/// The tiles of the kernels of a whole MLP that are forecast best for few tokens and for many, with what their
+/// registers depend on; three sizes, one with tails.
+void add_whole_forms(Kernels& kernels) {
+  const GpuDescription gpu = describe_gpu("sm90").value().gpu;
+  for (const auto& [dim, hidden] : {std::pair(256, 1024), std::pair(320, 1280), std::pair(72, 200)}) {
+    for (const bool gated : {false, true}) {
+      for (const DType dtype : {DType::bf16, DType::f16}) {
+        for (const Numerics numerics : {Numerics::match, Numerics::fast}) {
+          const Mlp mlp{dim, hidden, gated ? Activation::gelu_erf : Activation::relu, gated, true, dtype};
+          const MlpSpec spec = mlp_spec(mlp, !gated || numerics == Numerics::match, numerics);
+          for (const std::int64_t tokens : {64, 131072}) {
+            for (const MlpTile& tile : rank_mlp_kernels(spec, tokens, gpu, 2))
+              add(kernels, jit::kernel_text(spec, tile, jit::target_of(gpu)));
+          }
+        }
+      }
     }
   }
 }
@@ -189,6 +210,7 @@ int main(int argc, char** argv) {
   Kernels kernels;
   add_sm90_catalogue(kernels);
   add_sm90_forms(kernels);
+  add_whole_forms(kernels);
   for (const char* generation : {"sm80", "sm100", "sm120"}) add_portable_catalogue(kernels, generation);
   add_portable_forms(kernels);
   add_pointwise(kernels);

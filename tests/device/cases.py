@@ -34,6 +34,10 @@ def CASES(small):
         cases.append((gelu, tile, [1, 9, 77] if small else [1, 9, 64, 77, 300], True))
         if tile in FEW:
             cases.append((gated, tile, [1, 9, 77] if small else [1, 9, 64, 77, 300], False))
+    # K of whole pairs of blocks: copies bring two.
+    deep, deep_gated = Linear(392, 512, "gelu_tanh"), Linear(264, 512, "gelu_erf", gated=True)
+    for tile in FEW[1:3] + FEW[4:]:
+        cases += [(deep, tile, [1, 77], True), (deep_gated, tile, [9, 300], False)]
     if small:
         return cases
     for tile in MANY:

@@ -134,17 +134,21 @@ class Kernel:
         if linear.gated and not linear.gate_first:
             first, second = second, w
         rows_w = tile.rows if isinstance(tile, Few) else tile.cols // tile.cluster_rows
+        # Several blocks of K a copy: K / 64 is a dimension of its own.
+        depth = tile.depth(linear) if isinstance(tile, Few) else 1
+        columns, ends = (linear.k, []) if depth == 1 else (64, [linear.k // 64])
+        strides, boxes = ([], []) if depth == 1 else ([128], [depth])
         if linear.gated:
             distance = second.address - first.address
             assert distance > 0 and distance % 16 == 0 and first.stride == second.stride
-            w_map = d.map(first.address, [linear.k, 8, 2, linear.n // 8],
-                          [first.stride * 2, distance, first.stride * 16], [64, 8, 2, rows_w // 16], e, 128)
+            w_map = d.map(first.address, [columns, 8, 2, linear.n // 8] + ends,
+                          [first.stride * 2, distance, first.stride * 16] + strides, [64, 8, 2, rows_w // 16] + boxes, e, 128)
         else:
-            w_map = d.map(first.address, [linear.k, linear.n], [first.stride * 2], [64, rows_w], e, 128)
+            w_map = d.map(first.address, [columns, linear.n] + ends, [first.stride * 2] + strides, [64, rows_w] + boxes, e, 128)
         epilogue = EpilogueArgs(up_bias, gate_bias, y.address, y.stride)
         if isinstance(tile, Few):
             grid = tile.blocks(linear, x.rows)
-            x_map = d.map(x.address, [linear.k, x.rows], [x.stride * 2], [64, tile.tokens // tile.share], e, 128)
+            x_map = d.map(x.address, [columns, x.rows] + ends, [x.stride * 2] + strides, [64, tile.tokens // tile.share] + boxes, e, 128)
             args = FewArgs(w_map, x_map, epilogue, x.rows, early)
         else:
             tail = (tile.cols // 2 if linear.gated else tile.cols) % 64

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run.sh CUBINS OUT STEP...: device steps, each with its log in OUT. Steps: compile=WHAT, check, sanitize, bench=ARGS,
-# probe=FILE; of the portable kernels portable-check, portable-sanitize, portable-time.
+# probe=FILE; of the portable kernels portable-check, portable-sanitize, portable-time; of the cluster kernel cluster-check,
+# cluster-sanitize, cluster-time.
 # A kernel that hangs ends its process; the step goes on behind it.
 here=$(cd "$(dirname "$0")" && pwd); cubins=$1; out=$2; shift 2
 export PYTHONUNBUFFERED=1
@@ -46,6 +47,22 @@ for step in "$@"; do
     portable-time)
       python3 "$here/portable.py" "$cubins" compile time
       timeout -s KILL 240 python3 "$here/portable.py" "$cubins" time > "$out/portable-time.log" 2>&1; cat "$out/portable-time.log"
+      ;;
+    cluster-check)
+      python3 "$here/whole_cluster.py" "$cubins" compile all
+      timeout -s KILL 120 python3 "$here/whole_cluster.py" "$cubins" check > "$out/cluster-check.log" 2>&1
+      grep -v '^ok' "$out/cluster-check.log" | tail -40
+      ;;
+    cluster-sanitize)
+      python3 "$here/whole_cluster.py" "$cubins" compile small
+      for tool in memcheck racecheck initcheck synccheck; do
+        timeout -s KILL 120 compute-sanitizer --tool $tool --error-exitcode 9 python3 "$here/whole_cluster.py" "$cubins" small > "$out/cluster-$tool.log" 2>&1
+        echo "$tool rc $?"; grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checked' "$out/cluster-$tool.log" | tail -2
+      done
+      ;;
+    cluster-time)
+      python3 "$here/whole_cluster.py" "$cubins" compile time
+      timeout -s KILL 120 python3 "$here/whole_cluster.py" "$cubins" time > "$out/cluster-time.log" 2>&1; cat "$out/cluster-time.log"
       ;;
     bench=*)
       for attempt in 1 2 3 4; do

@@ -49,7 +49,7 @@ class Linear:
 
     def rounds(self, epilogue_warps):
         """Whether the kernel rounds the linear's result before what follows; without a next step, the store does."""
-        return epilogue_warps or (self.between and (self.act != "identity" or self.gated))
+        return epilogue_warps or (self.between and (self.gated or self.act not in ("identity", "relu")))
 
     def chain(self):
         e = f"ingot::device::{self.element}"
@@ -162,6 +162,12 @@ class Few:
             out = self.splits * self.k_warpgroups * (sum_rows * pitch + groups * skew) * 4
         top = ring + out if self.splits > 1 else max(ring, out)
         return top + self.rows * 4 + 8 * (2 * self.stages + 1)
+
+    def depth(self, linear):
+        """Blocks of K a copy brings, as layout.cuh has it."""
+        k = 128 * self.splits
+        whole = self.share == 1 and self.stages % 2 == 0 and linear.k % k == 0
+        return 2 if whole and self.stages // 2 >= self.k_warpgroups and linear.k // k >= self.k_warpgroups else 1
 
     def label(self):
         return (f"f{self.feature_warpgroups}x{self.k_warpgroups}x{self.tokens}s{self.stages}"
@@ -278,7 +284,7 @@ def registers(log):
 
 
 def sources_hash(kind):
-    others = {Gemm: ("few", "linear.", "ring"), Few: ("gemm", "linear.", "ring"), Portable: ("gemm", "few")}[kind]
+    others = {Gemm: ("few", "linear.", "ring"), Few: ("gemm", "linear.", "ring"), Portable: ("gemm", "few")}.get(kind, ())
     h = hashlib.sha256()
     for folder, _, files in sorted(os.walk(KERNELS)):
         for f in sorted(files):
@@ -304,7 +310,7 @@ def compile_one(job):
 def compile_all(pairs, folder, verbose=True, processes=1):
     """Compiles every (linear, tile) not yet in `folder`; returns the number of unfit ones."""
     os.makedirs(folder, exist_ok=True)
-    stamps = {kind: sources_hash(kind) for kind in (Gemm, Few, Portable)}
+    stamps = {kind: sources_hash(kind) for kind in {type(tile) for _, tile in pairs}}
     jobs, keys = [], {}
     for linear, tile in dict.fromkeys(pairs):
         path = os.path.join(folder, name_of(linear, tile) + ".cubin")

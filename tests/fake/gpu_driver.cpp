@@ -36,6 +36,16 @@ std::uint32_t span_of(int swizzle) {
   return swizzle == 0 ? 0 : 16U << static_cast<unsigned>(swizzle);
 }
 
+/// What the kernel of this text declares as its parameter.
+std::size_t argument_bytes(const std::string& text) {
+  const auto has = [&](const char* file) { return text.find(file) != std::string::npos; };
+  if (has("sm90/gemm.cuh")) return sizeof(gpu::GemmArguments);
+  if (has("sm90/few.cuh")) return sizeof(gpu::FewArguments);
+  if (has("sm90/narrow.cuh")) return sizeof(gpu::NarrowArguments);
+  if (has("sm90/cluster.cuh")) return sizeof(gpu::ClusterArguments);
+  return sizeof(LinearArgs);
+}
+
 }  // namespace
 
 MapView view(const CuTensorMap& map) {
@@ -44,11 +54,11 @@ MapView view(const CuTensorMap& map) {
   out.type = static_cast<int>(map.words[1] & 0xff);
   out.rank = static_cast<int>(map.words[1] >> 8 & 0xff);
   out.swizzle = static_cast<int>(map.words[1] >> 16 & 0xff);
-  for (std::size_t i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < 5; ++i) {
     out.sizes[i] = map.words[2 + i];
-    out.box[i] = static_cast<std::uint32_t>(map.words[9 + i]);
+    out.box[i] = static_cast<std::uint32_t>(map.words[11 + i]);
   }
-  for (std::size_t i = 0; i < 3; ++i) out.strides[i] = map.words[6 + i];
+  for (std::size_t i = 0; i < 4; ++i) out.strides[i] = map.words[7 + i];
   return out;
 }
 
@@ -167,7 +177,7 @@ struct FakeCalls {
     if (attribute == 8) {
       if (value > 232448) return invalid_value;
       reinterpret_cast<FakeModule*>(function)->most_shared = value;
-    } else if (attribute != 9 || value < 0 || value > 100) {
+    } else if (attribute != 9 || value < -1 || value > 100) {
       return invalid_value;
     }
     return outcome();
@@ -199,10 +209,7 @@ struct FakeCalls {
       if (attribute.id == 6) out.dependent = attribute.words[0] == 1;
     }
     if (out.cluster != 0 && config->grid_x % out.cluster != 0) return invalid_value;
-    const bool gemm = module.text.find("sm90/gemm.cuh") != std::string::npos;
-    const bool few = module.text.find("sm90/few.cuh") != std::string::npos;
-    std::memcpy(out.arguments.data(), parameters[0],
-                gemm ? sizeof(gpu::GemmArguments) : (few ? sizeof(gpu::FewArguments) : sizeof(LinearArgs)));
+    std::memcpy(out.arguments.data(), parameters[0], argument_bytes(module.text));
     // Threads that launch at once are counted; what they launch is looked at by tests of one thread only.
     if (f.keeps_launches.load()) to = out;
     ++f.launches_;
@@ -214,7 +221,7 @@ struct FakeCalls {
     const std::uint32_t span = span_of(swizzle);
     bool good = reinterpret_cast<std::uintptr_t>(map) % 64 == 0 &&
                 reinterpret_cast<std::uintptr_t>(address) % 16 == 0 && (type == 6 || type == 9) &&
-                rank >= 2 && rank <= 4 && interleave == 0 && promotion == 3 && fill == 0 &&
+                rank >= 2 && rank <= 5 && interleave == 0 && promotion == 3 && fill == 0 &&
                 (span == 0 || box[0] * 2 <= span) && box[0] * 2 % 16 == 0;
     for (std::uint32_t i = 0; good && i < rank; ++i) {
       good = sizes[i] >= 1 && sizes[i] <= (std::uint64_t{1} << 32) && box[i] >= 1 && box[i] <= 256 &&
@@ -231,8 +238,8 @@ struct FakeCalls {
                     static_cast<std::uint64_t>(swizzle) << 16;
     for (std::uint32_t i = 0; i < rank; ++i) {
       map->words[2 + i] = sizes[i];
-      map->words[9 + i] = box[i];
-      if (i > 0) map->words[5 + i] = strides[i - 1];
+      map->words[11 + i] = box[i];
+      if (i > 0) map->words[6 + i] = strides[i - 1];
     }
     return success;
   }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "gpu/driver.h"
-#include "gpu/launch.h"
+#include "gpu/mlp_launch.h"
 #include "jit/kernel.h"
 
 namespace ingot::test {
@@ -23,9 +23,9 @@ namespace ingot::test {
 struct MapView {
   std::uint64_t address = 0;
   int type = 0, rank = 0, swizzle = 0;
-  std::array<std::uint64_t, 4> sizes{};    ///< elements
-  std::array<std::uint64_t, 3> strides{};  ///< bytes
-  std::array<std::uint32_t, 4> box{};
+  std::array<std::uint64_t, 5> sizes{};    ///< elements
+  std::array<std::uint64_t, 4> strides{};  ///< bytes
+  std::array<std::uint32_t, 5> box{};
 
   bool operator==(const MapView&) const = default;
 };
@@ -38,10 +38,11 @@ struct Launch {
   bool dependent = false;
   gpu::CuStream stream = nullptr;
   const std::string* text = nullptr;  ///< of the kernel; valid while its module is loaded
-  alignas(64) std::array<char, sizeof(gpu::GemmArguments)> arguments{};
+  alignas(64) std::array<char, 2048> arguments{};
 
   template <class Arguments>
   Arguments as() const {
+    static_assert(sizeof(Arguments) <= sizeof arguments);
     Arguments out;
     std::memcpy(&out, arguments.data(), sizeof out);
     return out;

@@ -94,7 +94,7 @@ TEST(GoldenEngineReports, BenchOnAGpu) {
   gpu.device = describe_gpu("sm90").value();
   gpu.library = "cuBLASLt 13.1.0";
   gpu.copies = 20;
-  gpu.rungs.resize(2);
+  gpu.rungs.resize(3);
   gpu.rungs[0].time = {952.25, 940, 981, 30};
   gpu.rungs[0].sustained_us = 1010.5;
   gpu.rungs[0].candidate.tile = gpu.rungs[1].candidate.tile = {};
@@ -103,7 +103,14 @@ TEST(GoldenEngineReports, BenchOnAGpu) {
   gpu.rungs[1].time = {467.125, 460, 480.5, 30};
   gpu.rungs[1].sustained_us = 501.25;
   gpu.rungs[1].kernels = {{"fc1", "g2x1x256s3c21e", 320.5, true}, {"fc2", "g2x1x160s5c21", 150.25, false}};
-  gpu.rungs[1].chosen = true;
+  gpu.rungs[2] = gpu.rungs[1];
+  gpu.rungs[2].candidate.rung = Rung::one_kernel;
+  gpu.rungs[2].candidate.launches = 1;
+  gpu.rungs[2].candidate.forecast_us = 350.5;
+  gpu.rungs[2].time = {360.25, 355, 371, 30};
+  gpu.rungs[2].sustained_us = 395.5;
+  gpu.rungs[2].kernels = {{"mlp", "n2x64x1x3", 350.5, true}};
+  gpu.rungs[2].chosen = true;
   gpu.skipped = {{Rung::epilogue, "the library fuses relu and gelu_tanh only, and no gate"}};
   EXPECT_TRUE(
       golden_matches(report::text(gpu, {.color = false, .width = 160, .all = false}), "bench_gpu.txt"));
@@ -122,16 +129,52 @@ TEST(GoldenEngineReports, Plan) {
 }
 
 TEST(GoldenEngineReports, PlanForAGpu) {
-  const auto h200 = describe_gpu("sm90");
-  ASSERT_TRUE(h200);
-  const auto kernels = plan(geglu, 8192, *h200, {.numerics = Numerics::match, .rung = {}, .packed = true});
+  const auto a100 = describe_gpu("sm80");
+  ASSERT_TRUE(a100);
+  const auto kernels = plan(geglu, 8192, *a100, {.numerics = Numerics::match, .rung = {}, .packed = true});
   ASSERT_TRUE(kernels);
   EXPECT_TRUE(golden_matches(report::text(*kernels), "plan_gpu.txt"));
   EXPECT_TRUE(golden_matches(report::json(*kernels), "plan_gpu.json"));
-  const auto library = plan(geglu, 8192, *h200, {.numerics = {}, .rung = Rung::unfused, .packed = true});
+  const auto library = plan(geglu, 8192, *a100, {.numerics = {}, .rung = Rung::unfused, .packed = true});
   ASSERT_TRUE(library);
   EXPECT_TRUE(golden_matches(report::text(*library), "plan_gpu_library.txt"));
   EXPECT_TRUE(golden_matches(report::json(*library), "plan_gpu_library.json"));
+}
+
+TEST(GoldenEngineReports, PlanOfOneKernel) {
+  Plan made{.mlp = geglu,
+            .tokens = 8192,
+            .numerics = Numerics::match,
+            .device = describe_gpu("sm90").value(),
+            .chosen = {},
+            .candidates = {}};
+  const auto add = [&](Rung rung, int launches, double us, Rejection rejected) {
+    made.candidates.push_back({.rung = rung,
+                               .tile = {},
+                               .launches = launches,
+                               .bytes = 1e7 * launches,
+                               .forecast_us = us,
+                               .rejected = rejected});
+  };
+  add(Rung::matmul_add, 6, 150.5, Rejection::no_library);
+  add(Rung::unfused, 4, 100.25, Rejection::no_library);
+  add(Rung::epilogue, 2, 0, Rejection::no_library_epilogue);
+  add(Rung::two_kernel, 2, 38.5, Rejection::measured_slower);
+  add(Rung::one_pass, 1, 0, Rejection::not_on_device);
+  add(Rung::one_kernel, 1, 27.125, Rejection::none);
+  made.chosen = made.candidates.back();
+  made.kernels = {{"mlp", "n2x64x1x3", 27.125, true}};
+  EXPECT_TRUE(golden_matches(report::text(made), "plan_one_kernel.txt"));
+  EXPECT_TRUE(golden_matches(report::json(made), "plan_one_kernel.json"));
+
+  made.candidates.back().rejected = Rejection::no_mlp_kernel;
+  made.candidates.back().forecast_us = 0;
+  made.candidates.back().detail = "narrow: dim is at most 320; cluster: shared memory";
+  made.candidates[3].rejected = Rejection::none;
+  made.chosen = made.candidates[3];
+  made.kernels = {{"fc1", "g2x1x256s3c21e", 26.5, false}, {"fc2", "g2x1x160s5c21", 12.5, false}};
+  EXPECT_TRUE(golden_matches(report::text(made), "plan_no_one_kernel.txt"));
+  EXPECT_TRUE(golden_matches(report::json(made), "plan_no_one_kernel.json"));
 }
 
 TEST(GoldenEngineReports, Models) {

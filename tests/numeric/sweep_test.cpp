@@ -5,6 +5,7 @@
 // fewer: the sanitizer is after memory and threads, which the small sizes reach in every branch; the release
 // build sweeps them all.
 #include "numeric/mlp_case.h"
+#include "plan/choose.h"
 
 namespace ingot {
 namespace {
@@ -79,7 +80,7 @@ void sweep_rungs(const Engine& engine, const Mlp& mlp, cpu::ThreadPool& pool) {
     for (const Numerics numerics : {Numerics::match, Numerics::fast}) {
       for (std::size_t r = 0; r < rung_count; ++r) {
         const Rung rung = static_cast<Rung>(r);
-        if (rung == Rung::two_kernel) continue;  // no CPU has it
+        if (is_compiled_rung(rung)) continue;  // no CPU has it
         const bool rounds = rung == Rung::epilogue || rung == Rung::one_pass;
         // The others always round where the framework does, and f32 has one way.
         if (numerics == Numerics::fast && (!rounds || mlp.dtype == DType::f32)) continue;

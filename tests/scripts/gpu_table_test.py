@@ -57,6 +57,19 @@ class Table(unittest.TestCase):
         rows = self.rows([ladder("one", [rung("unfused", 100, 110), rung("two_kernel", 80, 99, ok=False)])])
         self.assertEqual(rows["one"]["share"], "failed")
 
+    def test_the_faster_of_one_and_two_kernels_counts(self):
+        one = rung("one_kernel", 40, 60)
+        one.update(launches=1, tile="n2")
+        rows = self.rows([ladder("one", [rung("unfused", 100, 120), rung("two_kernel", 80, 90), one]),
+                          ladder("two", [rung("unfused", 100, 120), rung("two_kernel", 30, 48), one]),
+                          ladder("bad", [rung("unfused", 100, 120), rung("two_kernel", 80, 90), rung("one_kernel", 1, 1, ok=False)])])
+        self.assertEqual([rows[name]["share"] for name in ("one", "two", "bad")],
+                         ["0.400, 0.500", "0.300, 0.400", "0.800, 0.750"])
+        self.assertEqual([rows["one"]["**two_kernel**"], rows["one"]["**one_kernel**"]], ["80.0, 90.0", "40.0, 60.0"])
+        self.assertEqual([rows["one"]["launches"], rows["one"]["tiles"]], ["1", "n2"])
+        self.assertEqual([rows["two"]["launches"], rows["two"]["tiles"]], ["2", "a, b"])
+        self.assertEqual(rows["bad"]["**one_kernel**"], "–")
+
     def test_share_of_the_ceiling(self):
         # 8e10 operations in 200 us are 400 TFLOP/s.
         rows = self.rows([ladder("one", [rung("two_kernel", 200, 210)])], "--ceiling", "800")

@@ -30,13 +30,13 @@ class GpuLaunchTest : public testing::Test {
 
   /// Launches one linear; x 8192 bytes a row apart, y right behind the rows.
   const test::Launch& launch(const LinearSpec& linear, const KernelTile& tile, std::int64_t tokens,
-                             bool dependent = false) {
+                             gpu::Start start = gpu::Start::ordinary) {
     const auto module = modules.get(linear, tile).value();
     const gpu::LinearWeights weights{{FakeGpu::memory(up), up_stride, FakeGpu::memory(up_bias)},
                                      {FakeGpu::memory(gate), up_stride, FakeGpu::memory(gate_bias)}};
     const auto prepared = gpu::PreparedLinear::make(device, module, linear, tile, weights).value();
     const auto done = prepared.launch({FakeGpu::memory(x), 4096}, {FakeGpu::memory(y), y_stride}, tokens,
-                                      stream, dependent);
+                                      stream, start);
     EXPECT_TRUE(done) << done.error().message;
     return fake.launch(fake.launches() - 1);
   }
@@ -69,7 +69,7 @@ LinearSpec gated(std::int64_t out, std::int64_t in, bool gate_first) {
 TEST_F(GpuLaunchTest, PersistentKernelInClusters) {
   // Blocks of 128 x 256, pairs along rows: 8192 / 256 = 32 by 3072 / 256 = 12 clusters of work, 60 resident.
   const sm90::GemmTile tile{2, 1, 256, 3, 2, 1, 1, true, 0};
-  const test::Launch& l = launch(plain(3072, 768), tile, 8192, true);
+  const test::Launch& l = launch(plain(3072, 768), tile, 8192, gpu::Start::on_weights);
   EXPECT_EQ(l.grid, (std::array<std::uint32_t, 3>{120, 1, 1}));
   EXPECT_EQ(l.block, (std::array<std::uint32_t, 3>{384, 1, 1}));
   EXPECT_EQ(l.cluster, 2U);
@@ -87,7 +87,7 @@ TEST_F(GpuLaunchTest, PersistentKernelInClusters) {
   EXPECT_EQ(a.epilogue.y_stride, 3072);
   EXPECT_EQ(a.tokens, 8192);
   EXPECT_GE(a.group_rows, 1);
-  EXPECT_GE(a.early_weights, tile.stages);
+  EXPECT_EQ(a.early_weights, 2);
 }
 
 TEST_F(GpuLaunchTest, FewerTilesThanTheDeviceHolds) {
@@ -126,8 +126,8 @@ TEST_F(GpuLaunchTest, GatedWeightsInterleaveAndTheTailIsNarrow) {
                                 {768, 8, 2, 384},
                                 {1536, distance, 12288},
                                 {64, 8, 2, 10}}));
-  EXPECT_EQ(view(a.x).box, (std::array<std::uint32_t, 4>{64, 128}));
-  EXPECT_EQ(view(a.y_tail).box, (std::array<std::uint32_t, 4>{16, 16}));
+  EXPECT_EQ(view(a.x).box, (std::array<std::uint32_t, 5>{64, 128}));
+  EXPECT_EQ(view(a.y_tail).box, (std::array<std::uint32_t, 5>{16, 16}));
   EXPECT_EQ(view(a.y_tail).swizzle, 1);
   EXPECT_EQ(a.epilogue.up_bias, FakeGpu::memory(up_bias));
   EXPECT_EQ(a.epilogue.gate_bias, FakeGpu::memory(gate_bias));
@@ -154,16 +154,43 @@ TEST_F(GpuLaunchTest, FewTokens) {
   y_stride = 768;
   LinearSpec linear = plain(768, 3072);
   linear.dtype = DType::f16;
-  const test::Launch& l = launch(linear, sm90::FewTile{1, 1, 64, 8, 1, 4}, 77, true);
+  const test::Launch& l = launch(linear, sm90::FewTile{1, 1, 64, 8, 1, 4}, 77, gpu::Start::on_weights);
   EXPECT_EQ(l.grid[0], 96U);
   EXPECT_EQ(l.block[0], 160U);
   EXPECT_EQ(l.cluster, 4U);
   const auto a = l.as<FewArguments>();
-  EXPECT_EQ(view(a.w), (MapView{address(FakeGpu::memory(up)), f16, 2, 3, {3072, 768}, {6144}, {64, 64}}));
-  EXPECT_EQ(view(a.x), (MapView{address(FakeGpu::memory(x)), f16, 2, 3, {3072, 77}, {8192}, {64, 64}}));
+  // 48 blocks of K, 12 a split, fill a ring of 8 in pairs.
+  EXPECT_EQ(view(a.w),
+            (MapView{address(FakeGpu::memory(up)), f16, 3, 3, {64, 768, 48}, {6144, 128}, {64, 64, 2}}));
+  EXPECT_EQ(view(a.x),
+            (MapView{address(FakeGpu::memory(x)), f16, 3, 3, {64, 77, 48}, {8192, 128}, {64, 64, 2}}));
   EXPECT_EQ(a.epilogue.y, FakeGpu::memory(y));
   EXPECT_EQ(a.tokens, 77);
   EXPECT_GE(a.early_weights, 8);
+}
+
+TEST_F(GpuLaunchTest, FewTokensWhereKOrTheRingHasNoPairs) {
+  up_stride = 4096;
+  const MapView single{address(FakeGpu::memory(up)), bf16, 2, 3, {3080, 768}, {8192}, {64, 64}};
+  EXPECT_EQ(view(launch(plain(768, 3080), sm90::FewTile{1, 1, 64, 8, 1, 1}, 77).as<FewArguments>().w), single);
+  // 49 blocks of K; 48 in a ring of 7; 48 in eight splits of three pairs.
+  EXPECT_EQ(view(launch(plain(768, 3136), sm90::FewTile{1, 1, 64, 8, 1, 1}, 77).as<FewArguments>().w).rank, 2);
+  EXPECT_EQ(view(launch(plain(768, 3072), sm90::FewTile{1, 1, 64, 7, 1, 1}, 77).as<FewArguments>().w).rank, 2);
+  EXPECT_EQ(view(launch(plain(768, 3072), sm90::FewTile{1, 1, 64, 8, 1, 8}, 77).as<FewArguments>().w).rank, 3);
+}
+
+TEST_F(GpuLaunchTest, FewTokensGatedInPairsOfBlocks) {
+  gate = (std::size_t{1} << 37) - (1 << 24);
+  const test::Launch& l = launch(gated(1024, 768, true), sm90::FewTile{1, 1, 128, 6, 1, 1}, 100);
+  const auto a = l.as<FewArguments>();
+  EXPECT_EQ(view(a.x), (MapView{address(FakeGpu::memory(x)), bf16, 3, 3, {64, 100, 12}, {8192, 128}, {64, 128, 2}}));
+  EXPECT_EQ(view(a.w), (MapView{address(FakeGpu::memory(gate)),
+                                bf16,
+                                5,
+                                3,
+                                {64, 8, 2, 128, 12},
+                                {1536, std::uint64_t{1} << 24, 12288, 128},
+                                {64, 8, 2, 4, 2}}));
 }
 
 TEST_F(GpuLaunchTest, FewTokensGatedSharingX) {
@@ -174,7 +201,7 @@ TEST_F(GpuLaunchTest, FewTokensGatedSharingX) {
   EXPECT_EQ(l.grid[0], 32U);
   EXPECT_EQ(l.cluster, 4U);
   const auto a = l.as<FewArguments>();
-  EXPECT_EQ(view(a.x).box, (std::array<std::uint32_t, 4>{64, 32}));
+  EXPECT_EQ(view(a.x).box, (std::array<std::uint32_t, 5>{64, 32}));
   EXPECT_EQ(view(a.w), (MapView{address(FakeGpu::memory(gate)),
                                 bf16,
                                 4,
@@ -184,12 +211,25 @@ TEST_F(GpuLaunchTest, FewTokensGatedSharingX) {
                                 {64, 8, 2, 4}}));
 }
 
+TEST_F(GpuLaunchTest, EarlyIsSetUpAheadButReadsNothing) {
+  const test::Launch& gemm = launch(plain(3072, 768), sm90::GemmTile{2, 1, 128, 4, 1, 1, 1, false, 0}, 8192,
+                                    gpu::Start::early);
+  EXPECT_TRUE(gemm.dependent);
+  EXPECT_EQ(gemm.as<GemmArguments>().early_weights, 0);
+  const test::Launch& few =
+      launch(plain(3072, 768), sm90::FewTile{1, 1, 64, 8, 1, 1}, 77, gpu::Start::early);
+  EXPECT_TRUE(few.dependent);
+  EXPECT_EQ(few.as<FewArguments>().early_weights, 0);
+  // A portable kernel would read its weights.
+  EXPECT_FALSE(launch(plain(3072, 768), sm80::Tile{128, 128, 32, 4, 2, 2}, 300, gpu::Start::early).dependent);
+}
+
 TEST_F(GpuLaunchTest, PortableKernel) {
   LinearSpec linear = gated(77, 33, true);
   linear.aligned = false;
   up_stride = 35;
   // 300 tokens in tiles of 128: 3; a tile of 128 columns holds 64 outputs: 2.
-  const test::Launch& l = launch(linear, sm80::Tile{128, 128, 32, 4, 2, 2}, 300, true);
+  const test::Launch& l = launch(linear, sm80::Tile{128, 128, 32, 4, 2, 2}, 300, gpu::Start::on_weights);
   EXPECT_EQ(l.grid[0], 6U);
   EXPECT_EQ(l.block[0], 128U);
   EXPECT_EQ(l.cluster, 0U);
@@ -216,7 +256,7 @@ TEST_F(GpuLaunchTest, TooManyBlocks) {
           .value();
   // 48 column tiles times 2^26 row tiles.
   const auto done = prepared.launch({FakeGpu::memory(x), 768}, {FakeGpu::memory(y), 3072},
-                                    std::int64_t{1} << 30, stream, false);
+                                    std::int64_t{1} << 30, stream, gpu::Start::ordinary);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::unsupported);
 }

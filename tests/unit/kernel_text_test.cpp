@@ -37,6 +37,22 @@ TEST(KernelText, Gemm) {
       "INGOT_KERNEL(ingot_kernel, Kernel)\n");
 }
 
+TEST(KernelText, ReluNeedsNoRoundingBeforeIt) {
+  LinearSpec linear = gelu();
+  linear.activation = Activation::relu;
+  linear.numerics = Numerics::match;
+  const sm90::FewTile tile{1, 1, 40, 12, 1, 1};
+  const auto rounds = [&] {
+    return kernel_text(linear, tile, {9, 0, true}).text.find(", true, 3072, 768") != std::string::npos;
+  };
+  EXPECT_FALSE(rounds());
+  linear.activation = Activation::silu;
+  EXPECT_TRUE(rounds());
+  linear.activation = Activation::relu;
+  linear.gated = true;
+  EXPECT_TRUE(rounds());
+}
+
 TEST(KernelText, FewGatedRoundsTheActivation) {
   LinearSpec linear = gelu();
   linear.gated = true;

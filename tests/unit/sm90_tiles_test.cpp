@@ -33,6 +33,37 @@ TEST(Sm90Tiles, LayoutsFillSharedMemoryWithoutOverlap) {
   }
 }
 
+TEST(Sm90Tiles, ClustersAtWorkReadAsMuchOfXAsOfW) {
+  // 66 clusters of 256 x 256: 8 x 8 of them. 132 blocks of 128 x 256: 16 x 8. 66 clusters of 256 x 384: 10
+  // x 6.6.
+  EXPECT_EQ(group_rows({2, 1, 256, 3, 2, 1, 1, true, 0}, 66, 8192), 8);
+  EXPECT_EQ(group_rows({2, 1, 256, 4, 1, 1, 1, false, 0}, 132, 8192), 16);
+  EXPECT_EQ(group_rows({2, 2, 192, 3, 1, 2, 1, false, 0}, 66, 8192), 10);
+  EXPECT_EQ(group_rows({2, 2, 160, 3, 1, 1, 1, false, 0}, 1, 8192), 1);
+}
+
+TEST(Sm90Tiles, TilesOf64RowsShareWithinAGroupOfMultiprocessors) {
+  // 16 blocks of 64 x 144: 6 x 2.7 of them. 1024 tokens are 16 row tiles, two groups of 8; 960 are 15, of 8 and
+  // 7; 256 are 4, one group.
+  const GemmTile t{1, 1, 144, 7, 1, 1, 1, false, 0};
+  EXPECT_EQ(group_rows(t, 132, 1024), 8);
+  EXPECT_EQ(group_rows(t, 132, 960), 8);
+  EXPECT_EQ(group_rows(t, 132, 1), 6);
+  EXPECT_EQ(group_rows(t, 132, 256), 6);
+  // Clusters are spread over the groups: as other tiles.
+  EXPECT_EQ(group_rows({1, 1, 144, 7, 2, 1, 1, false, 0}, 66, 1024), 9);
+}
+
+TEST(Sm90Tiles, TheSecondFitsBesideTheFirstWhereThatCostsFewStages) {
+  // Four stages of 24 KB and twelve of 12 KB do not fit 228 KB less 1 KB a block; ten do.
+  const FewTile first{1, 1, 128, 4, 1, 1}, second{1, 1, 32, 12, 1, 1};
+  EXPECT_EQ(beside(first, false, second).stages, 10);
+  EXPECT_EQ(beside(first, false, {1, 1, 32, 8, 1, 1}).stages, 8);
+  EXPECT_EQ(beside(first, false, {1, 1, 32, 11, 1, 1}).stages, 10);
+  // Beside twelve stages of 13 KB only five would fit.
+  EXPECT_EQ(beside({1, 1, 40, 12, 1, 1}, false, {1, 1, 40, 12, 1, 4}).stages, 12);
+}
+
 TEST(Sm90Tiles, KnownLayout) {
   // 128 x 256, three stages of 48 KB, the tile in 16 bits, two bias buffers, fifteen barriers.
   const GemmTile t{2, 1, 256, 3, 2, 1, 1, true, 0};

@@ -67,6 +67,56 @@ TEST(Tuning, SurvivesItsDocument) {
   }
 }
 
+TEST(Tuning, WholeMlpsAreKeptBesideTheirLinears) {
+  const Mlp gated{320, 1280, Activation::gelu_erf, true, true, DType::bf16};
+  const MlpSpec spec = mlp_spec(gated, true, Numerics::match);
+  const MlpTile tile(sm90::NarrowTile{}), other(sm90::ClusterTile{});
+  TuningTable made = table();
+  made.add(TunedMlp{mlp_spec(gated, false, Numerics::match), 4096, tile, 20});
+  made.add(TunedMlp{spec, 4096, std::nullopt, 25});  // slower: not kept
+  made.add(TunedMlp{spec, 64, std::nullopt, 5});
+  made.add(TunedMlp{spec, 128, tile, 6});
+  made.add(TunedMlp{spec, 128, other, 5.5});
+  ASSERT_EQ(made.mlps().size(), 3U);
+  ASSERT_NE(made.find(spec, 4096), nullptr);
+  EXPECT_EQ(label(*made.find(mlp_spec(gated, false, Numerics::match), 4096)->tile), label(tile));
+  EXPECT_EQ(label(*made.find(spec, 128)->tile), label(other));
+  ASSERT_NE(made.find(spec, 64), nullptr);
+  EXPECT_FALSE(made.find(spec, 64)->tile);
+  EXPECT_EQ(made.find(spec, 65), nullptr);
+  for (const auto change :
+       {+[](MlpSpec& m) { m.up_bias = false; }, +[](MlpSpec& m) { m.down_bias = false; },
+        +[](MlpSpec& m) { m.numerics = Numerics::fast; }, +[](MlpSpec& m) { m.hidden = 1288; },
+        +[](MlpSpec& m) { m.dtype = DType::f16; }, +[](MlpSpec& m) { m.activation = Activation::silu; },
+        +[](MlpSpec& m) { m.gated = false; }, +[](MlpSpec& m) { m.aligned = false; },
+        +[](MlpSpec& m) { m.dim = 64; }}) {
+    MlpSpec changed = spec;
+    change(changed);
+    EXPECT_EQ(made.find(changed, 4096), nullptr);
+  }
+  const std::string document = to_json(made);
+  EXPECT_NE(document.find("\"tile\": \"pair\""), std::string::npos) << document;
+  const auto parsed = parse_tuning(document);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(to_json(*parsed), document);
+  EXPECT_EQ(parsed->mlps().size(), 3U);
+  EXPECT_FALSE(parsed->find(spec, 64)->tile);
+  EXPECT_EQ(parsed->tiles().size(), 3U);
+
+  made.replace({.tiles = {}, .mlps = {{spec, 4096, std::nullopt, 99}}});
+  EXPECT_FALSE(made.find(spec, 4096)->tile);
+  EXPECT_EQ(made.mlps().size(), 3U);
+
+  // A document from before there were any, and lines that are damaged.
+  std::string damaged = document;
+  damaged.replace(damaged.find("\"pair\""), 6, "\"pear\"");
+  EXPECT_EQ(parse_tuning(damaged)->mlps().size(), 2U);
+  damaged = document;
+  damaged.replace(damaged.find("\"mlps\""), 6, "\"more\"");
+  EXPECT_TRUE(parse_tuning(damaged)->mlps().empty());
+  EXPECT_EQ(parse_tuning(damaged)->tiles().size(), 3U);
+}
+
 TEST(Tuning, ADocumentOfAnotherDeviceOrOtherKernelsIsIgnored) {
   const std::string document = to_json(table());
   EXPECT_EQ(tuning_for(document, "NVIDIA H200", "0123abcd").tiles().size(), 3U);

@@ -38,13 +38,21 @@ TEST(Warm, TheKernelsThatTheEngineWillAskFor) {
     for (const std::int64_t tokens : {1, 7, 77, 1000, 8192, 65536}) {
       // Separate weights: their order in memory is known only to the engine.
       for (const bool gate_first : {true, false}) {
-        const KernelPair pair = choose_kernels(geglu, tokens, warming.gpu, {});
-        ASSERT_TRUE(pair.found);
+        const KernelRoute route = choose_route(geglu, tokens, warming.gpu, {});
+        ASSERT_TRUE(route.found());
         const jit::Target target = jit::target_of(warming.gpu);
+        if (route.takes_one) {
+          const MlpSpec whole = mlp_spec(geglu, gate_first, Numerics::match);
+          EXPECT_TRUE(all.contains(jit::kernel_text(whole, route.one.tile, target).text))
+              << generation << tokens;
+          continue;
+        }
         const LinearSpec first = first_linear(geglu, gate_first, Numerics::match);
-        EXPECT_TRUE(all.contains(jit::kernel_text(first, pair.first, target).text)) << generation << tokens;
+        EXPECT_TRUE(all.contains(jit::kernel_text(first, route.pair.first, target).text))
+            << generation << tokens;
         const LinearSpec second = second_linear(geglu, Numerics::match);
-        EXPECT_TRUE(all.contains(jit::kernel_text(second, pair.second, target).text)) << generation << tokens;
+        EXPECT_TRUE(all.contains(jit::kernel_text(second, route.pair.second, target).text))
+            << generation << tokens;
       }
     }
     warming.tokens = {8192};
@@ -53,6 +61,30 @@ TEST(Warm, TheKernelsThatTheEngineWillAskFor) {
     warming.layout = GateLayout::packed_value_first;
     EXPECT_EQ(texts(geglu, warming).size(), 2U);
   }
+}
+
+TEST(Warm, OneKernelWhereThatIsTaken) {
+  const Mlp narrow{320, 1280, Activation::gelu_erf, true, true, DType::bf16};
+  WarmOptions warming = options("sm90");
+  warming.tokens = {8192};
+  const MlpSpec spec = mlp_spec(narrow, true, Numerics::match);
+  const std::int64_t of_class = token_class(8192).representative;
+  const auto warmed = [&](std::optional<MlpTile> tile) {
+    TuningTable tuned("", "");
+    tuned.add(TunedMlp{spec, of_class, tile, 1});
+    std::set<std::string> out;
+    const auto kernels = kernels_to_warm(narrow, warming, &tuned);
+    for (const jit::KernelText& kernel : *kernels) out.insert(kernel.text);
+    return out;
+  };
+  const jit::Target target{9, 0, true};
+  for (const MlpTile& tile : rank_mlp_kernels(spec, 8192, warming.gpu, 100)) {
+    std::set<std::string> expected;
+    for (const bool gate_first : {true, false})
+      expected.insert(jit::kernel_text(mlp_spec(narrow, gate_first, Numerics::match), tile, target).text);
+    EXPECT_EQ(warmed(tile), expected) << label(tile);
+  }
+  EXPECT_EQ(warmed(std::nullopt).size(), 3U) << "two gate orders of the first linear, and the second";
 }
 
 TEST(Warm, AGpuWithoutKernels) {

@@ -128,6 +128,7 @@ struct SweepOptions {
   bool small = false;
 };
 void sweep(Session& session, const SweepOptions& options);
+void whole(Session& session, const SweepOptions& options);
 void capture(Session& session);
 void streams(Session& session);
 void large(Session& session);

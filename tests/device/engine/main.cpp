@@ -16,7 +16,8 @@ constexpr const char* usage =
     "ingot_engine_check [PART...] [--rotations N] [--ordinal N] --cache FOLDER\n"
     "Parts (none: all but --small and --fault):\n"
     "  --sweep       every kind of MLP against float64; --rotations N: with N sizes and layouts each (1)\n"
-    "  --small       the same, a few of each, for compute-sanitizer\n"
+    "  --whole       the same of the kernels of a whole MLP, each with each of its tiles\n"
+    "  --small       both, a few of each, for compute-sanitizer\n"
     "  --capture     stream capture and replay\n"
     "  --streams     two streams at once\n"
     "  --large       more than 2^31 elements (20 GB)\n"
@@ -52,7 +53,8 @@ int main(int count, char** arguments) {
   if (cache.empty()) return std::fputs(usage, stderr), 2;
   environment.ingot_cache = cache + "/check";
   if (parts.empty())
-    parts = {"--errors", "--sweep", "--capture", "--streams", "--large", "--launch", "--first-use"};
+    parts = {"--errors",  "--sweep", "--whole",  "--capture",
+             "--streams", "--large", "--launch", "--first-use"};
 
   check::Session session(environment, ordinal);
   const DeviceDescription& device = session.gpu()->description;
@@ -61,7 +63,11 @@ int main(int count, char** arguments) {
               device.gpu.tensor_flops_per_s * 1e-12, device.gpu.memory_bytes_per_s * 1e-9);
   for (const std::string& part : parts) {
     if (part == "--sweep") check::sweep(session, options);
-    if (part == "--small") check::sweep(session, {.rotations = 1, .small = true});
+    if (part == "--whole") check::whole(session, options);
+    if (part == "--small") {
+      check::sweep(session, {.rotations = 1, .small = true});
+      check::whole(session, {.rotations = 1, .small = true});
+    }
     if (part == "--capture") check::capture(session);
     if (part == "--streams") check::streams(session);
     if (part == "--large") check::large(session);
