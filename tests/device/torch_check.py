@@ -62,7 +62,8 @@ def check_results():
             exact = by_operators(x.double(), **{k: None if t is None else t.double() for k, t in w.items()}, activation=activation)
             ours = relative(ingot.mlp(x, **w, activation=activation), exact)
             theirs = relative(by_operators(x, **w, activation=activation), exact)
-            slack = 3e-7 if dtype == torch.float32 else 0.05 * theirs
+            # f32: one sum an output, in the order of K, whose error grows with its square root (docs/numerics.md).
+            slack = hidden**0.5 * 2.0**-24 if dtype == torch.float32 else 0.05 * theirs
             check(f"{dtype} {rows}x{dim}->{hidden} {activation} gated={gated}", ours <= 1.1 * theirs + slack,
                   f"error {ours:.2e}, operators {theirs:.2e}")
 

@@ -44,9 +44,12 @@ def __getattr__(name):
     if name in _HOMES:
         value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
     elif name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        value = version("ingot")
+        try:
+            value = version("ingot")
+        except PackageNotFoundError:  # the folder alone, carried somewhere
+            value = "unknown"
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
