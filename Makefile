@@ -30,6 +30,7 @@ run: build  ## build, explain a recorded trace, then bench the MLP found in it
 	$(BUILD)/src/ingot bench --from-trace $(TRACE)
 
 test: setup  ## build and run every test: release, sanitizers, lint
+	@scripts/setup.sh browser || echo "setup: no headless Chromium; the tests that need it are skipped"
 	@python3 scripts/test.py
 
 bench: build  ## run the benchmarks

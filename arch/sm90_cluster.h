@@ -55,6 +55,7 @@ constexpr std::string_view reject(const ClusterTile& t, const MlpShape& m) {
     return "tokens of a tile are multiples of 8, at most 72";
   if (t.warps < 1 || t.warps > 16) return "a block has at most 16 warps";
   if (t.depth < 4 || t.depth > 32) return "4 to 32 pieces of weights are in flight";
+  if (m.hidden < std::int64_t{32} * t.blocks) return "every block has 32 hidden values";
   if (m.dim > 4096 || m.hidden > 32768) return "weights that take longer to read than a second launch";
   const ClusterLayout l = layout(t, static_cast<int>(m.dim), static_cast<int>(m.hidden), m.gated);
   if (cluster_held(t, l, m.gated) > cluster_registers(t)) return "registers";

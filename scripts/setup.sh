@@ -11,6 +11,11 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 
+# `setup.sh browser`: what only the tests of the pages need, which are skipped without.
+if [[ ${1:-} == browser ]]; then
+  packages=(chromium-headless-shell)
+fi
+
 if ! command -v dpkg-query >/dev/null; then
   echo "setup: not a Debian system, nothing installed; the build needs the equivalents of: ${packages[*]}"
   exit 0

@@ -78,17 +78,21 @@ def main():
             if events != count:
                 sys.exit(f"{path}: {events} events, Python counts {count}: nothing is timed")
 
-        seconds = {"plain": [], "gzip": [], "python": []}
+        seconds = {"plain": [], "gzip": [], "page": [], "python": []}
+        page = Path(folder) / "page.html"
         peak = 0
         for _ in range(args.runs):
             _, cpu, memory = measured(args.ingot, "explain", plain)
             seconds["plain"].append(cpu)
             peak = max(peak, memory)
             seconds["gzip"].append(measured(args.ingot, "explain", args.trace)[1])
+            seconds["page"].append(measured(args.ingot, "explain", plain, "--html", page)[1])
             seconds["python"].append(float(measured(sys.executable, "-c", PYTHON, plain)[0].split()[0]))
         print(f"{size * 1e-6:.1f} MB, {count} events, one core, {args.runs} runs in turn")
         ours = row("ingot explain, plain", seconds["plain"], size)
         row("ingot explain, gzip", seconds["gzip"], size)
+        paged = row("ingot explain --html, plain", seconds["page"], size)
+        print(f"{'--html over without':34s} {paged / ours:8.2f} x     page of {page.stat().st_size * 1e-6:.2f} MB")
         theirs = row("Python json.loads alone", seconds["python"], size, f"   {sys.version.split()[0]}")
         print(f"{'ingot over json.loads':34s} {theirs / ours:8.1f} x")
         print(f"{'peak memory':34s} {peak * 1e-6:8.1f} MB     {peak / size:.2f} of the text")

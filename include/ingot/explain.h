@@ -5,12 +5,14 @@
 // optional means "the trace does not say": it is null in JSON and never a guess.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "ingot/status.h"
+#include "ingot/timeline.h"
 #include "ingot/trace.h"
 
 namespace ingot {
@@ -139,10 +141,14 @@ struct Explanation {
   std::vector<MlpRow> mlps;                   ///< by total GPU time, largest first
   std::vector<Finding> findings;              ///< worst first
   std::optional<Expectation> expectation;
+  std::optional<Timeline> timeline;  ///< where asked for
 };
 
 struct ExplainOptions {
-  std::string expect;  ///< "" none; syntax: "COUNT NAME, …", see parse_expectation
+  std::string expect{};     ///< "" none; syntax: "COUNT NAME, …", see parse_expectation
+  bool timeline = false;  ///< fill Explanation::timeline
+  /// Operators, calls and device activities the timeline holds at most: whole steps, the typical one first.
+  std::size_t timeline_events = 150'000;
 };
 
 /// Explains a trace. Fails with invalid_argument when options.expect cannot be parsed, and with

@@ -9,6 +9,7 @@
 
 #include "ingot/bench.h"
 #include "ingot/cache.h"
+#include "ingot/cost.h"
 #include "ingot/diff.h"
 #include "ingot/doctor.h"
 #include "ingot/explain.h"
@@ -30,10 +31,20 @@ std::string text(const Diff& diff, const TextOptions& options = {});
 std::string json(const Explanation& explanation);
 std::string json(const Diff& diff);
 
+/// The trace as Chrome-trace JSON, for Perfetto and other readers of the profiler's files: all that was read
+/// of it (operators, calls, device work, annotations; no Python frames), and as a process "Ingot" the
+/// findings, and from the explanation's timeline the MLPs and the device's idle time. The explanation must be
+/// the trace's own.
+std::string perfetto(const trace::Trace& trace, const Explanation& explanation);
+
 std::string text(const Ladder& ladder, const TextOptions& options = {});
 std::string text(const Plan& plan, const TextOptions& options = {});
 std::string text(const std::vector<KnownModel>& models, const TextOptions& options = {});
 std::string text(const Machine& machine, const TextOptions& options = {});
+
+std::string text(const Cost& cost, const TextOptions& options = {});
+/// One line a cost: the same with more and more videos at once.
+std::string text(const std::vector<Cost>& sweep, const TextOptions& options = {});
 
 std::string text(const CacheListing& listing, const TextOptions& options = {});
 std::string text(const CacheCleared& cleared, const TextOptions& options = {});
@@ -44,6 +55,9 @@ std::string json(const Ladder& ladder);
 std::string json(const Plan& plan);
 std::string json(const std::vector<KnownModel>& models);
 std::string json(const Machine& machine);
+/// schema "ingot.cost/1"; several: a list `sweep` of what a single one has.
+std::string json(const Cost& cost);
+std::string json(const std::vector<Cost>& sweep);
 /// schema "ingot.cache/1"; only the listing has `limit_bytes`, only what was removed has `removed`.
 std::string json(const CacheListing& listing);
 std::string json(const CacheCleared& cleared);

@@ -38,13 +38,8 @@ struct ClusterArgs {
   i64 x_stride;
   int up_stride, gate_stride, down_stride;
   int tokens;
-  int early_weights;  ///< not 0: weights are asked for before the kernel before has finished; else x comes
-                      ///< first
+  ///< first
 };
-
-constexpr int max_of(int a, int b) {
-  return a > b ? a : b;
-}
 
 /// What a kernel is compiled for. Epilogue: the chain between the linears; kRounds: the first linear's result
 /// is rounded to the element before it. Gate and up are two pointers: their order in memory makes no other
@@ -73,8 +68,8 @@ struct ClusterShape {
       down.batches == 1 && down.units * kWarps == kOut_units && kDim % cluster_down_columns == 0;
   // Independent sums of one output, added at the end, where there is little else to keep the tensor cores
   // busy.
-  static constexpr int kUp_chains = max_of(1, 4 / (up.units * kMatrices * kGroups));
-  static constexpr int kDown_chains = max_of(1, 2 / (down.units * kGroups));
+  static constexpr int kUp_chains = up.units * kMatrices * kGroups < 4 ? 2 : 1;
+  static constexpr int kDown_chains = down.units * kGroups < 2 ? 2 : 1;
 
   static_assert(kDim % 8 == 0 && kHidden % 8 == 0, "dim and hidden are multiples of 8");
   static_assert(kTokens % 8 == 0 && kTokens >= 8, "columns of a tile");
@@ -102,14 +97,18 @@ INGOT_DEVICE ClusterPosition cluster_position(const void* shared) {
   return p;
 }
 
-/// One thread: the barrier that counts the bytes of all blocks' sums of this block's columns.
+/// A warp: the barrier that counts the bytes of all blocks' sums of this block's columns.
 template <class S>
 INGOT_DEVICE void cluster_init_barrier(const ClusterPosition& p) {
   const int left = S::kOut_units - p.rank * S::shared.owned_units;
   const int owned = min(max(left, 0), S::shared.owned_units);
-  barrier_init(p.shared + S::shared.barrier, 1);
-  barrier_init_fence();
-  barrier_expect(p.shared + S::shared.barrier, owned * S::kBlocks * S::kTokens * cluster_down_columns * 4);
+  if (elect_one()) {
+    barrier_init(p.shared + S::shared.barrier, 1);
+    barrier_init_fence();
+  }
+  __syncwarp();
+  if (elect_one())
+    barrier_expect(p.shared + S::shared.barrier, owned * S::kBlocks * S::kTokens * cluster_down_columns * 4);
 }
 
 /// Biases, which wait for no other kernel: of this block's slice of hidden, or of its columns. Loaded early
@@ -506,24 +505,20 @@ struct Cluster {
     if constexpr (S::kDown_bias) down_bias.load(args.epilogue.down_bias, p, S::kDim);
     ClusterUpWeights<S> up;
     ClusterDownWeights<S> down;
-    // The compiler changes the order of loads within a basic block, not across the conditions. Where weights
-    // come in batches the order of the first ones says little, and a kernel with both orders needs more
-    // registers.
-    const bool early = S::up.batches > 1 || S::down.batches > 1 || args.early_weights != 0;
-    if (early) cluster_load_up<S>(up, args, p);
+    cluster_load_up<S>(up, args, p);
     if constexpr (S::kBlocks > 1) {
-      if (p.thread == 0) cluster_init_barrier<S>(p);
+      if (p.warp == 0) cluster_init_barrier<S>(p);
       __syncwarp();
       cluster_arrive_relaxed();
     }
-    if (early) cluster_load_down<S>(down, args, p);
+    cluster_load_down<S>(down, args, p);
     device::wait_for_previous_kernel();
     ClusterTokens<S> x;
     x.load(args, p);
-    if (!early) cluster_load_up<S>(up, args, p);
     device::let_next_kernel_start();
-    if constexpr (S::kBlocks > 1) cluster_wait();  // every block of the cluster has its barrier ready
-    if (!early) cluster_load_down<S>(down, args, p);
+    // Every block of the cluster has its barrier ready. Asked here, because the compiler moves no load across
+    // it.
+    if constexpr (S::kBlocks > 1) cluster_wait();
     if constexpr (S::kUp_bias) up_bias.store(bias, p);
     if constexpr (S::kUp_bias && S::kGated) gate_bias.store(bias + 4 * S::shared.up_biases, p);
     if constexpr (S::kDown_bias) down_bias.store(bias + 4 * S::shared.up_biases * S::kMatrices, p);

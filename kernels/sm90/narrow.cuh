@@ -205,7 +205,6 @@ struct NarrowWalk {
   const u32 shared;
   const int warpgroup, warp;  // warp: of the warpgroup
 
-  INGOT_DEVICE int row_of(int tile) const { return tile * N::kRows + warpgroup * 64; }
   /// A warp has read what the barrier guards.
   INGOT_DEVICE void release(u32 barrier) const {
     if ((thread_anew() & 31) == 0) barrier_arrive(barrier);
@@ -238,34 +237,30 @@ struct NarrowWalk {
       __syncwarp();
     }
   }
-  /// The tokens of `tile` come where those of an earlier tile were read; those of `tile_after` into L2,
-  /// unless there are buffers enough.
-  INGOT_DEVICE void release_tokens(int buffer, u32 phase, bool more, int tile, int tile_after) const {
-    release(x_empty<N>(shared, buffer));
+  /// The warpgroup's tokens of `tile` come where those of the one before were read.
+  INGOT_DEVICE void release_tokens(u32 phase, bool more, int tile) const {
+    release(x_empty<N>(shared, warpgroup));
     if (warp == 3 && more) {
       if (elect_one()) {
-        barrier_wait(x_empty<N>(shared, buffer), phase);
-        load_tokens<N>(args, shared, buffer, row_of(tile),
-                       N::kTwo_buffers ? args.tokens : row_of(tile_after));
+        barrier_wait(x_empty<N>(shared, warpgroup), phase);
+        load_tokens<N>(args, shared, warpgroup, tile);
       }
       __syncwarp();
     }
   }
 
-  /// Starts the first product of a chunk. x: of the buffer; waits: for the weights; keeps_lag: at the
-  /// distance of `lag` from the warpgroup before; first_part_read: called when the first of two parts of the
-  /// weights has been read.
+  /// Starts the first product of a chunk. keeps_lag: at the distance of `lag` from the warpgroup before;
+  /// first_part_read: called when the first of two parts of the weights has been read.
   template <class Read>
-  INGOT_DEVICE void start_up(Sums& sums, u32 x, const NarrowSlot& slot, bool waits, bool keeps_lag,
-                             Read first_part_read) const {
-    const u64 x0 = matrix_descriptor(shared + x);
+  INGOT_DEVICE void start_up(Sums& sums, const NarrowSlot& slot, bool keeps_lag, Read first_part_read) const {
+    const u64 x0 = matrix_descriptor(shared + warpgroup * N::shared.x_bytes);
     const u64 up = matrix_descriptor(shared + N::shared.up) +
                    u64(slot.at * (N::kK_blocks * N::shared.up_block_bytes / 16));
     if (keeps_lag && warpgroup > 0) named_barrier_sync(warpgroup, 256);
 #pragma unroll
     for (int k = 0; k < N::kK_blocks; ++k) {
       const bool second = N::kUp_parts == 2 && k == N::shared.first_k_blocks;
-      if (k == 0 && waits) barrier_wait(up_full<N>(shared, slot.at, 0), slot.phase);
+      if (k == 0) barrier_wait(up_full<N>(shared, slot.at, 0), slot.phase);
       if (second) barrier_wait(up_full<N>(shared, slot.at, 1), slot.phase);
       wgmma_fence();
 #pragma unroll
@@ -318,18 +313,15 @@ struct NarrowWalk {
   }
 };
 
-/// A warpgroup, one chunk after the other.
+/// A warpgroup: its tokens of the block's tiles, the first of which are on their way.
 template <class N>
-INGOT_DEVICE void run_chunk_by_chunk(const NarrowWalk<N>& walk, int tokens) {
+INGOT_DEVICE void run_warpgroup(const NarrowWalk<N>& walk, int tokens) {
   const u32 shared = walk.shared;
   const int warpgroup = walk.warpgroup, stride = gridDim.x;
-  int tile = blockIdx.x;
-  if (walk.warp == 3 && elect_one())
-    load_tokens<N>(walk.args, shared, warpgroup, walk.row_of(tile), walk.row_of(tile + stride));
-  __syncwarp();
   NarrowSums<N> y;
   NarrowSlot slot;
   u32 x_phase = 0;
+  int tile = blockIdx.x;
   for (; tile * N::kRows < tokens; tile += stride, x_phase ^= 1) {
     const bool more_tiles = (tile + stride) * N::kRows < tokens;
     barrier_wait(x_full<N>(shared, warpgroup), x_phase);
@@ -339,14 +331,12 @@ INGOT_DEVICE void run_chunk_by_chunk(const NarrowWalk<N>& walk, int tokens) {
       // with.
       const bool keeps_lag = N::kLag > 0 && (N::kSlots == 1 || (tile == int(blockIdx.x) && chunk == 0));
       float sums[N::kSums / 2];
-      walk.start_up(sums, warpgroup * N::shared.x_bytes, slot, true, keeps_lag,
-                    [&] { walk.release_up(slot, 0, chunk, more_tiles); });
+      walk.start_up(sums, slot, keeps_lag, [&] { walk.release_up(slot, 0, chunk, more_tiles); });
       if (chunk == 0) walk.turn_tile(y, tile >= stride, tile - stride);
       wgmma_wait<0>();
       wgmma_pin(sums);
       walk.release_up(slot, N::kUp_parts - 1, chunk, more_tiles);
-      if (chunk == N::kChunks - 1)
-        walk.release_tokens(warpgroup, x_phase, more_tiles, tile + stride, tile + 2 * stride);
+      if (chunk == N::kChunks - 1) walk.release_tokens(x_phase, more_tiles, tile + stride);
       walk.start_down(y, sums, slot, chunk);
       if constexpr (N::kDown_parts == 2) {
         wgmma_wait<1>();
@@ -359,85 +349,6 @@ INGOT_DEVICE void run_chunk_by_chunk(const NarrowWalk<N>& walk, int tokens) {
     }
   }
   if (tile >= stride) store_tile<N>(y, walk.args, (tile - stride) * N::kRows);
-}
-
-/// A warpgroup, the first product a chunk ahead: it is under way while the chunk before is activated. With
-/// two buffers of x this goes on from tile to tile, else every tile begins anew.
-template <class N>
-INGOT_DEVICE void run_chunk_ahead(const NarrowWalk<N>& walk, int tokens) {
-  using Sums = typename NarrowWalk<N>::Sums;
-  const u32 shared = walk.shared;
-  const int stride = gridDim.x, buffers = walk.warpgroup * N::shared.x_buffers;
-  int tile = blockIdx.x, chunk = 0;
-  if (walk.warp == 3 && elect_one()) {
-    load_tokens<N>(walk.args, shared, buffers, walk.row_of(tile),
-                   N::kTwo_buffers ? tokens : walk.row_of(tile + stride));
-    if (N::kTwo_buffers && (tile + stride) * N::kRows < tokens)
-      load_tokens<N>(walk.args, shared, buffers + 1, walk.row_of(tile + stride), tokens);
-  }
-  __syncwarp();
-  NarrowSums<N> y;
-  NarrowSlot up, down;  // of the chunk whose product was started last, of the chunk to be activated
-  int x_buffer = 0;     // of that first chunk's tile
-  u32 x_phase = 0;
-  const auto begin_tile = [&](Sums& sums) {
-    barrier_wait(x_full<N>(shared, buffers), x_phase);
-    walk.start_up(sums, buffers * N::shared.x_bytes, up, true, N::kLag > 0 && tile == int(blockIdx.x), [] {});
-  };
-  // One chunk: `sums` are its own, `next` become those of the one behind it. Returns whether there is one.
-  const auto step = [&](Sums& sums, Sums& next) {
-    const bool last = chunk == N::kChunks - 1, more_tiles = (tile + stride) * N::kRows < tokens;
-    const bool goes_on = !last || more_tiles;
-    if constexpr (!N::kTwo_buffers)
-      if (chunk == 0) begin_tile(sums);
-    wgmma_wait<0>();
-    wgmma_pin(sums);
-    y.pin();
-    const NarrowSlot up_read = up;
-    const int buffer_read = x_buffer;
-    const u32 phase_read = x_phase;
-    if constexpr (N::kTwo_buffers) {
-      if (last) {
-        x_buffer ^= 1;
-        if (x_buffer == 0) x_phase ^= 1;
-        if (goes_on) barrier_wait(x_full<N>(shared, buffers + x_buffer), x_phase);
-      }
-      advance<N>(up);
-      // Behind the very last chunk nothing is waited for, and what is computed is not used.
-      walk.start_up(next, (buffers + x_buffer) * N::shared.x_bytes, up, goes_on, false, [] {});
-    } else {
-      advance<N>(up);
-      if (!last) walk.start_up(next, buffers * N::shared.x_bytes, up, true, false, [] {});
-    }
-    walk.release_up(up_read, 0, chunk, more_tiles);
-    if (chunk > 0 || tile >= stride) {
-      // Of the chunk before, whose second product is through.
-      NarrowSlot read{down.at == 0 ? N::kSlots - 1 : down.at - 1, down.phase};
-      if (down.at == 0 && !N::kResident) read.phase ^= 1;
-#pragma unroll
-      for (int part = 0; part < N::kDown_parts; ++part)
-        walk.release_down(read, part, chunk == 0 ? N::kChunks - 1 : chunk - 1, chunk == 0 || more_tiles);
-    }
-    if (last) {
-      constexpr int kStep = N::shared.x_buffers;
-      walk.release_tokens(buffers + buffer_read, phase_read, (tile + kStep * stride) * N::kRows < tokens,
-                          tile + kStep * stride, tile + (kStep + 1) * stride);
-      if constexpr (!N::kTwo_buffers) x_phase ^= 1;
-    }
-    if (chunk == 0) walk.turn_tile(y, tile >= stride, tile - stride);
-    walk.start_down(y, sums, down, chunk);
-    advance<N>(down);
-    chunk = last ? 0 : chunk + 1;
-    if (last) tile += stride;
-    return goes_on;
-  };
-  Sums one, two;
-  if constexpr (N::kTwo_buffers) begin_tile(one);
-  while (step(one, two) && step(two, one)) {
-  }
-  wgmma_wait<0>();
-  y.pin();
-  store_tile<N>(y, walk.args, (tile - stride) * N::kRows);
 }
 
 /// The kernel. Grid: at most one block for each multiprocessor, no more than tiles of tokens.
@@ -453,23 +364,27 @@ struct Narrow {
     const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0),
               warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
     device::let_next_kernel_start();
+    const auto load_first_tokens = [&] {
+      for (int w = 0; w < N::kWarpgroups; ++w) load_tokens<N>(args, shared, w, blockIdx.x);
+    };
     if (!args.early_weights) device::wait_for_previous_kernel();
-    if (warp == 0 && elect_one()) init_narrow_barriers<N>(shared);
-    __syncwarp();
     if (warp == 0 && elect_one()) {
+      init_narrow_barriers<N>(shared);
+      if (!args.early_weights) load_first_tokens();
       for (int s = 0; s < N::kSlots; ++s) {
         for (int p = 0; p < N::kUp_parts; ++p) load_up_part<N>(args, shared, s, p, s);
         for (int p = 0; p < N::kDown_parts; ++p) load_down_part<N>(args, shared, s, p, s);
       }
     }
+    __syncwarp();
     fill_biases<N>(args, shared);
     __syncthreads();
-    if (args.early_weights) device::wait_for_previous_kernel();
-    const NarrowWalk<N> walk{args, shared, warpgroup, warp & 3};
-    if constexpr (N::kAhead)
-      run_chunk_ahead<N>(walk, args.tokens);
-    else
-      run_chunk_by_chunk<N>(walk, args.tokens);
+    if (args.early_weights) {
+      device::wait_for_previous_kernel();
+      if (warp == 0 && elect_one()) load_first_tokens();
+      __syncwarp();
+    }
+    run_warpgroup<N>({args, shared, warpgroup, warp & 3}, args.tokens);
   }
 };
 

@@ -12,15 +12,13 @@ struct NarrowTile {
   int warpgroups;  // of 64 tokens each
   int chunk;       // hidden columns held at a time: 64 or 128
   int slots;       // chunks of weights in shared memory; all of them: they are loaded once
-  int ahead;  // 1: the first product of the next chunk is under way while a chunk is activated; 2: also that
-              // of the next tile's first chunk, with two buffers of x
-  int lag;    // blocks of dim by which each warpgroup trails the one before, so that one activates while
-              // another multiplies
+  int lag;         // blocks of dim by which each warpgroup trails the one before, so that one activates while
+                   // another multiplies
 
   // In the order in which the kernel's template and a tile's label name them.
   static constexpr int NarrowTile::*fields[] = {&NarrowTile::warpgroups, &NarrowTile::chunk,
-                                                &NarrowTile::slots, &NarrowTile::ahead, &NarrowTile::lag};
-  static constexpr char letter = 'n';  // of its label: "n2x64x1x0x3"
+                                                &NarrowTile::slots, &NarrowTile::lag};
+  static constexpr char letter = 'n';  // of its label: "n2x64x1x3"
 };
 
 constexpr int threads(const NarrowTile& t) {
@@ -41,7 +39,6 @@ struct NarrowLayout {  // byte offsets in dynamic shared memory
   int first_k_blocks;  // of the first of two parts
   int down_parts;      // loads of a chunk of the second linear's weights: 64 hidden columns each
   int x_bytes;         // of a warpgroup's tokens
-  int x_buffers;       // of a warpgroup
   int up_block_bytes;  // of a chunk's weights of a block of dim: gate and up behind one another
   int down_part_bytes;
   int up, down;            // weights; x lies at 0
@@ -61,13 +58,12 @@ constexpr NarrowLayout layout(const NarrowTile& t, int dim, int hidden, bool gat
   l.x_bytes = 64 * l.k_blocks * row_bytes;
   l.up_block_bytes = t.chunk * (gated ? 2 : 1) * row_bytes;
   l.down_part_bytes = dim * row_bytes;
-  l.x_buffers = t.ahead == 2 ? 2 : 1;
-  l.up = t.warpgroups * l.x_buffers * l.x_bytes;
+  l.up = t.warpgroups * l.x_bytes;
   l.down = l.up + l.slots * l.k_blocks * l.up_block_bytes;
   l.up_bias = l.down + l.slots * l.down_parts * l.down_part_bytes;
   l.down_bias = l.up_bias + (up_bias ? l.chunks * t.chunk * (gated ? 8 : 4) : 0);
   l.barriers = l.down_bias + dim * 4;
-  l.total = l.barriers + 8 * (2 * l.slots * (l.up_parts + l.down_parts) + 2 * t.warpgroups * l.x_buffers);
+  l.total = l.barriers + 8 * (2 * l.slots * (l.up_parts + l.down_parts) + 2 * t.warpgroups);
   return l;
 }
 

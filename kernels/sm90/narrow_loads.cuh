@@ -33,11 +33,11 @@ struct NarrowArgs {
 /// where Rounds, else on the float32 sums. kGate_first: the gate is the first of the two matrices.
 template <class Element_, class Epilogue_, bool kRounds_, int kDim_, int kHidden_, bool kGated_,
           bool kGate_first_, bool kUp_bias_, bool kDown_bias_, int kWarpgroups_, int kChunk_, int kSlots_,
-          int kAhead_, int kLag_>
+          int kLag_>
 struct NarrowShape {
   using Element = Element_;
   using Epilogue = Epilogue_;
-  static constexpr NarrowTile tile{kWarpgroups_, kChunk_, kSlots_, kAhead_, kLag_};
+  static constexpr NarrowTile tile{kWarpgroups_, kChunk_, kSlots_, kLag_};
   static constexpr NarrowLayout shared = layout(tile, kDim_, kHidden_, kGated_, kUp_bias_);
   static constexpr int kDim = kDim_, kHidden = kHidden_, kWarpgroups = kWarpgroups_, kChunk = kChunk_,
                        kLag = kLag_;
@@ -46,7 +46,6 @@ struct NarrowShape {
   static constexpr int kRows = tokens_of_block(tile);
   static constexpr int kK_blocks = shared.k_blocks, kChunks = shared.chunks, kSlots = shared.slots,
                        kUp_parts = shared.up_parts, kDown_parts = shared.down_parts;
-  static constexpr bool kAhead = kAhead_ != 0, kTwo_buffers = shared.x_buffers == 2;
   static constexpr bool kResident = kSlots == kChunks;  // every chunk has its slot: loaded once
   static constexpr bool kWhole_blocks = kDim % block_k == 0;
   static constexpr int kSums = kChunk * (kGated ? 2 : 1);  // columns of the first product
@@ -54,9 +53,8 @@ struct NarrowShape {
   // One instruction has at most 256 columns: y in two pieces.
   static constexpr int kY_first = kDim > 256 ? (kDim / 2 + 31) / 32 * 32 : kDim, kY_second = kDim - kY_first;
 
-  static_assert(kDim % 8 == 0 && kHidden % 8 == 0 && kDim >= 32 && kDim <= 320, "widths");
+  static_assert(kDim % 8 == 0 && kHidden % 8 == 0 && kDim >= 64 && kDim <= 320, "widths");
   static_assert(kChunk % block_k == 0 && kSums <= 256 && kWarpgroups >= 1 && kWarpgroups <= 4, "tile");
-  static_assert(!kAhead || kSlots > 1 || kChunks == 1, "a chunk ahead needs a slot of its own");
   static_assert(kLag >= 0 && kLag <= kK_blocks, "lag");
   static_assert(shared.total <= shared_limit, "shared memory");
 };
@@ -78,14 +76,13 @@ template <class N>
 INGOT_DEVICE u32 down_empty(u32 shared, int slot, int part) {
   return down_full<N>(shared, N::kSlots + slot, part);
 }
-/// buffer: of all warpgroups', warpgroup by warpgroup.
 template <class N>
-INGOT_DEVICE u32 x_full(u32 shared, int buffer) {
-  return up_full<N>(shared, 2 * N::kSlots, buffer);
+INGOT_DEVICE u32 x_full(u32 shared, int warpgroup) {
+  return up_full<N>(shared, 2 * N::kSlots, warpgroup);
 }
 template <class N>
-INGOT_DEVICE u32 x_empty(u32 shared, int buffer) {
-  return x_full<N>(shared, N::kWarpgroups * N::shared.x_buffers + buffer);
+INGOT_DEVICE u32 x_empty(u32 shared, int warpgroup) {
+  return x_full<N>(shared, N::kWarpgroups + warpgroup);
 }
 /// One thread, before anyone waits.
 template <class N>
@@ -96,9 +93,9 @@ INGOT_DEVICE void init_narrow_barriers(u32 shared) {
       barrier_init(up_empty<N>(shared, s, p), 4 * N::kWarpgroups);
     }
   }
-  for (int b = 0; b < N::kWarpgroups * N::shared.x_buffers; ++b) {
-    barrier_init(x_full<N>(shared, b), 1);
-    barrier_init(x_empty<N>(shared, b), 4);
+  for (int w = 0; w < N::kWarpgroups; ++w) {
+    barrier_init(x_full<N>(shared, w), 1);
+    barrier_init(x_empty<N>(shared, w), 4);
   }
   barrier_init_fence();
 }
@@ -129,10 +126,15 @@ INGOT_DEVICE void load_down_part(const NarrowArgs& args, u32 shared, int slot, i
   if constexpr (N::kBox_cols < N::kDim)
     load_box<false>(to + N::kBox_cols * 128, args.maps.down_tail, barrier, column, N::kBox_cols, 0);
 }
-/// x of a warpgroup's tokens from `row` on, and into L2 those from `next_row` on.
 template <class N>
-INGOT_DEVICE void load_tokens(const NarrowArgs& args, u32 shared, int buffer, int row, int next_row) {
-  const u32 to = shared + buffer * N::shared.x_bytes, barrier = x_full<N>(shared, buffer);
+INGOT_DEVICE int row_of(int tile, int warpgroup) {
+  return tile * N::kRows + warpgroup * 64;
+}
+/// x of a warpgroup's tokens of `tile`; those of the block's next one into L2.
+template <class N>
+INGOT_DEVICE void load_tokens(const NarrowArgs& args, u32 shared, int warpgroup, int tile) {
+  const u32 to = shared + warpgroup * N::shared.x_bytes, barrier = x_full<N>(shared, warpgroup);
+  const int row = row_of<N>(tile, warpgroup), next_row = row_of<N>(tile + int(gridDim.x), warpgroup);
   barrier_expect(barrier, N::shared.x_bytes);
   if constexpr (N::kWhole_blocks) {
     load_box(to, args.maps.x, barrier, 0, row, 0);

@@ -32,11 +32,30 @@ int write_all(int file, std::string_view bytes) {
   return 0;
 }
 
+/// Whether a path is a device or a pipe: such a one is written to, never replaced.
+bool is_stream(const std::string& path) {
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  return kind == std::filesystem::file_type::character || kind == std::filesystem::file_type::fifo ||
+         kind == std::filesystem::file_type::socket || kind == std::filesystem::file_type::block;
+}
+
+Result<void> write_to_stream(const std::string& path, std::string_view bytes) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) return unreadable(path, errno);
+  int error = write_all(file, bytes);
+  if (close(file) != 0 && error == 0) error = errno;
+  if (error != 0) return unreadable(path, error);
+  return {};
+}
+
 }  // namespace
 
 Result<void> publish(const std::string& path, std::string_view bytes) {
+  if (is_stream(path)) return write_to_stream(path, bytes);
   std::error_code folder_error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), folder_error);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, folder_error);
   if (folder_error) return unreadable(path, folder_error.value());
   std::string part;
   int file = -1;

@@ -5,12 +5,14 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/publish.h"
 #include "cli/command.h"
 #include "cli/device_options.h"
 #include "cli/progress_bar.h"
 #include "cli/shape_options.h"
 #include "cli/tune.h"
 #include "ingot/explain.h"
+#include "ingot/page.h"
 #include "ingot/report.h"
 
 namespace ingot::cli {
@@ -27,6 +29,7 @@ struct Options {
   double seconds = 2;
   double sustained = 0.2;
   int copies = 0;
+  std::string html;
   bool tune = false;
   bool json = false;
 };
@@ -151,6 +154,10 @@ Result<int> run(const Options& options) {
     }
   }
 
+  if (!options.html.empty()) {
+    if (Result<void> written = base::publish(options.html, page::html(ladders, options.from_trace)); !written)
+      return written.error();
+  }
   std::string document;
   if (options.json) {
     document = options.from_trace.empty() ? report::json(ladders.front())
@@ -186,6 +193,7 @@ std::function<Result<int>()> setup(CLI::App& app) {
                  "GPU: sets of weights and inputs (default: more than the cache holds three times)");
   app.add_flag("--tune", options->tune,
                "GPU: measure the best tiles first, and keep them in the cache for later runs");
+  app.add_option("--html", options->html, "write a page with a bar for every rung to this file");
   app.add_flag("--json", options->json, "print one JSON document (schema ingot.bench/1)");
   return [options] { return run(*options); };
 }

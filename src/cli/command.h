@@ -25,6 +25,7 @@ extern const Command diff_command;
 extern const Command bench_command;
 extern const Command plan_command;
 extern const Command models_command;
+extern const Command cost_command;
 extern const Command cache_command;
 extern const Command doctor_command;
 

@@ -11,8 +11,8 @@
 namespace ingot::cli {
 
 namespace {
-const Command* const commands[] = {&explain_command, &diff_command,  &bench_command, &plan_command,
-                                   &models_command,  &cache_command, &doctor_command};
+const Command* const commands[] = {&explain_command, &diff_command, &bench_command, &plan_command,
+                                   &models_command,  &cost_command, &cache_command, &doctor_command};
 }
 
 bool color_output() {

@@ -9,10 +9,9 @@
 
 namespace ingot::gpu {
 
-static_assert(sizeof(MlpEpilogueArgs) == 40 && sizeof(ClusterArguments) == 104 &&
+static_assert(sizeof(MlpEpilogueArgs) == 40 && sizeof(ClusterArguments) == 96 &&
               offsetof(ClusterArguments, epilogue) == 32 && offsetof(ClusterArguments, x_stride) == 72 &&
-              offsetof(ClusterArguments, up_stride) == 80 && offsetof(ClusterArguments, tokens) == 92 &&
-              offsetof(ClusterArguments, early_weights) == 96);
+              offsetof(ClusterArguments, up_stride) == 80 && offsetof(ClusterArguments, tokens) == 92);
 
 namespace {
 

@@ -23,8 +23,7 @@ struct ClusterArguments {
   const void *x, *up, *gate, *down;
   MlpEpilogueArgs epilogue;
   std::int64_t x_stride;
-  std::int32_t up_stride, gate_stride, down_stride;
-  std::int32_t tokens, early_weights;
+  std::int32_t up_stride, gate_stride, down_stride, tokens;
 };
 
 /// What a kernel is prepared from. The module is the kernel's, compiled for `mlp` and the tile.

@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/embedded_file.h"
+
 namespace ingot::jit {
 
-struct SourceFile {
-  std::string_view name;  ///< as `#include "…"` names it: "sm90/gemm.cuh"
-  std::string_view text;
-};
+/// Named as `#include "…"` names it: "sm90/gemm.cuh".
+using SourceFile = base::EmbeddedFile;
 
-/// All of them; the text ends with a zero byte behind its view.
+/// All of them.
 std::span<const SourceFile> kernel_sources();
 
 /// The files of `all` that `text` includes, directly or through another, in the order of `all`. Conditions

@@ -36,6 +36,12 @@ struct KernelGroup {
   }
 };
 
+/// One execution of one MLP, as a row of the explanation counts it.
+struct FoundMlp {
+  std::uint32_t row = 0;  ///< index into the rows of mlp_rows
+  std::vector<std::uint32_t> activities;
+};
+
 struct Context {
   const Trace& trace;
   Links links;
@@ -44,6 +50,8 @@ struct Context {
   const Card* card = nullptr;
   std::vector<KernelGroup> groups;
   std::vector<std::uint32_t> group_of;  ///< activity → group
+  std::vector<std::uint32_t> row_of;    ///< group → row of kernel_rows, which fills it
+  std::vector<FoundMlp> mlps;           ///< filled by mlp_rows
 
   explicit Context(const Trace& t) : trace(t), links(link(t)), signatures(t), names(t) {}
 
@@ -72,6 +80,14 @@ double peak_flops(const Card& card, std::string_view dtype);
 /// Fills context.groups and group_of.
 void group_kernels(Context& context);
 std::vector<KernelRow> kernel_rows(Context& context);
+
+/// Why the device idled before an activity, when it had nothing to do since `free_since_ns`.
+struct Wait {
+  std::int64_t launch_ns = 0;  ///< first it waited for the launch
+  std::int64_t other_ns =
+      0;  ///< then for something else: another stream, work the trace does not hold, the hand-over
+};
+Wait wait_before(const Context& context, std::uint32_t activity, std::int64_t free_since_ns);
 
 /// Name of the region an annotation belongs to: all profiler steps are one; a compiled graph's own annotation
 /// is none.

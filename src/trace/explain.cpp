@@ -6,6 +6,7 @@
 #include <new>
 
 #include "trace/context.h"
+#include "trace/timeline.h"
 
 namespace ingot {
 
@@ -134,6 +135,7 @@ Result<Explanation> explain_trace(const trace::Trace& trace, const ExplainOption
     if (!expectation) return expectation.error();
     result.expectation = *std::move(expectation);
   }
+  if (options.timeline) result.timeline = trace::make_timeline(context, options.timeline_events);
   return result;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <numeric>
 #include <tuple>
 #include <unordered_map>
 
@@ -211,9 +212,18 @@ std::vector<KernelRow> kernel_rows(Context& context) {
     }
     rows.push_back(std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const KernelRow& a, const KernelRow& b) { return a.total_us > b.total_us; });
-  return rows;
+  std::vector<std::uint32_t> order(rows.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return rows[a].total_us > rows[b].total_us; });
+  std::vector<KernelRow> sorted;
+  sorted.reserve(rows.size());
+  context.row_of.resize(rows.size());
+  for (const std::uint32_t group : order) {
+    context.row_of[group] = static_cast<std::uint32_t>(sorted.size());
+    sorted.push_back(std::move(rows[group]));
+  }
+  return sorted;
 }
 
 }  // namespace ingot::trace

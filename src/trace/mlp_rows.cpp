@@ -48,6 +48,7 @@ struct Building {
   MlpRow row;
   std::vector<double> times, bytes;
   std::uint64_t kernels = 0, memsets = 0, memcpys = 0;
+  std::vector<std::size_t> found;  ///< entries of Context::mlps
 };
 
 }  // namespace
@@ -57,7 +58,7 @@ std::vector<MlpRow> mlp_rows(Context& context, const std::vector<Region>& region
   std::map<RowKey, Building> built;
   for (const StageSequence& sequence :
        stage_sequences(context.trace, context.links, context.signatures, context.names)) {
-    for (const MlpCall& call : find_mlps(context.trace, sequence)) {
+    for (MlpCall& call : find_mlps(context.trace, sequence)) {
       if (!call.shapes && call.activities.empty())
         continue;  // names of operators alone, none of which ran a kernel
       std::uint32_t annotation = none;
@@ -102,12 +103,14 @@ std::vector<MlpRow> mlp_rows(Context& context, const std::vector<Region>& region
       }
       b.times.push_back(time_us);
       if (call.bytes) b.bytes.push_back(static_cast<double>(*call.bytes));
+      b.found.push_back(context.mlps.size());
+      context.mlps.push_back({.row = 0, .activities = std::move(call.activities)});
     }
   }
 
-  std::vector<MlpRow> rows;
+  std::vector<Building*> order;
   for (auto& [key, b] : built) {
-    MlpRow row = std::move(b.row);
+    MlpRow& row = b.row;
     const auto calls = static_cast<double>(row.calls);
     if (gpu.size() != 0) {
       row.kernels_per_call = static_cast<double>(b.kernels) / calls;
@@ -120,12 +123,18 @@ std::vector<MlpRow> mlp_rows(Context& context, const std::vector<Region>& region
     for (const Region& region : regions) {
       if (row.region == region.name) row.calls_per_region_call = calls / static_cast<double>(region.calls);
     }
-    rows.push_back(std::move(row));
+    order.push_back(&b);
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const MlpRow& a, const MlpRow& b) {
-    return a.gpu_us_per_call.value_or(0) * static_cast<double>(a.calls) >
-           b.gpu_us_per_call.value_or(0) * static_cast<double>(b.calls);
+  std::stable_sort(order.begin(), order.end(), [](const Building* a, const Building* b) {
+    return a->row.gpu_us_per_call.value_or(0) * static_cast<double>(a->row.calls) >
+           b->row.gpu_us_per_call.value_or(0) * static_cast<double>(b->row.calls);
   });
+  std::vector<MlpRow> rows;
+  for (Building* b : order) {
+    for (const std::size_t found : b->found)
+      context.mlps[found].row = static_cast<std::uint32_t>(rows.size());
+    rows.push_back(std::move(b->row));
+  }
   return rows;
 }
 

@@ -35,17 +35,9 @@ void add(const Context& context, Instance& instance, std::uint32_t activity, std
   const std::int64_t free_since =
       instance.any ? instance.end_ns : std::max(instance.cpu_start_ns, device_end_ns);
   if (start > free_since && (instance.any || device_end_ns != 0 || instance.cpu_ns > 0)) {
-    // The launch came after the device had run dry: it waited for the CPU, until the call was made and a
-    // little longer. Anything else it waited for (another stream, work the trace does not hold, the
-    // hardware's hand-over).
-    constexpr std::int64_t launch_latency_ns = 20'000;
-    std::int64_t for_launch = 0;
-    if (call != none && context.trace.calls.ts_ns[call] + context.trace.calls.dur_ns[call] > free_since) {
-      const std::int64_t call_end = context.trace.calls.ts_ns[call] + context.trace.calls.dur_ns[call];
-      for_launch = std::min(start - free_since, call_end - free_since + launch_latency_ns);
-    }
-    instance.wait_launch_ns += for_launch;
-    instance.wait_other_ns += start - free_since - for_launch;
+    const Wait wait = wait_before(context, activity, free_since);
+    instance.wait_launch_ns += wait.launch_ns;
+    instance.wait_other_ns += wait.other_ns;
   }
   if (!instance.any) {
     instance.first_ns = start;
@@ -155,6 +147,24 @@ Instance whole_trace(const Context& context) {
 }
 
 }  // namespace
+
+Wait wait_before(const Context& context, std::uint32_t activity, std::int64_t free_since_ns) {
+  // The launch came after the device had run dry: it waited for the CPU, until the call was made and a
+  // little longer. Anything else it waited for (another stream, work the trace does not hold, the
+  // hardware's hand-over).
+  constexpr std::int64_t launch_latency_ns = 20'000;
+  const std::int64_t idle_ns = context.trace.gpu.ts_ns[activity] - free_since_ns;
+  const std::uint32_t call = context.links.activity_call[activity];
+  if (idle_ns <= 0) return {};
+  Wait wait;
+  if (call != none) {
+    const std::int64_t call_end = context.trace.calls.ts_ns[call] + context.trace.calls.dur_ns[call];
+    if (call_end > free_since_ns)
+      wait.launch_ns = std::min(idle_ns, call_end - free_since_ns + launch_latency_ns);
+  }
+  wait.other_ns = idle_ns - wait.launch_ns;
+  return wait;
+}
 
 std::string_view region_name(std::string_view annotation) {
   if (annotation.starts_with("ProfilerStep#")) return "ProfilerStep";

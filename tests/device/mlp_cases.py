@@ -7,18 +7,13 @@ ACTIVATIONS = ("relu", "gelu_erf", "gelu_tanh", "silu", "quick_gelu", "identity"
 WIDTHS = [(64, 256), (64, 8), (72, 200), (80, 328), (96, 384), (104, 64), (120, 136), (128, 512), (136, 72), (160, 640),
           (184, 328), (192, 768), (200, 520), (224, 16), (248, 1000), (256, 1024), (264, 1056), (280, 712), (296, 128),
           (312, 1272), (320, 1280)]
-TILES = [Narrow(2, 64, 1, 0, 0), Narrow(2, 64, 1, 0, 1), Narrow(2, 128, 1, 0, 1), Narrow(2, 64, 2, 0, 1), Narrow(2, 64, 3, 0, 0),
-         Narrow(2, 128, 2, 0, 0), Narrow(1, 64, 1, 0, 0), Narrow(3, 64, 2, 0, 1), Narrow(3, 64, 16, 0, 0), Narrow(4, 64, 3, 0, 1),
-         Narrow(4, 64, 16, 0, 1), Narrow(2, 64, 2, 1, 1), Narrow(2, 64, 3, 2, 0), Narrow(2, 128, 2, 2, 1), Narrow(1, 64, 2, 2, 0),
-         Narrow(3, 64, 3, 1, 0), Narrow(3, 64, 16, 2, 1)]
+TILES = [Narrow(2, 64, 1, 0), Narrow(2, 64, 1, 1), Narrow(2, 128, 1, 1), Narrow(2, 64, 2, 1), Narrow(2, 64, 3, 0), Narrow(2, 128, 2, 0),
+         Narrow(1, 64, 1, 0), Narrow(3, 64, 2, 1), Narrow(3, 64, 16, 0), Narrow(4, 64, 3, 1), Narrow(4, 64, 16, 1)]
 
 
 def registers(m, tile):
-    """Whether y and the sums of a chunk or two leave a thread room for the rest."""
-    sums = tile.chunk * m.matrices // 2
-    if tile.ahead:
-        return tile.warpgroups <= 2 and tile.chunk == 64 and m.dim // 2 + 2 * sums <= 192
-    return m.dim // 2 + sums <= {1: 224, 2: 224, 3: 128, 4: 96}[tile.warpgroups]
+    """Whether y and a chunk's sums leave a thread room for the rest."""
+    return m.dim // 2 + tile.chunk * m.matrices // 2 <= {1: 224, 2: 224, 3: 128, 4: 96}[tile.warpgroups]
 
 
 def legal(m, tile):
@@ -42,14 +37,14 @@ def cases(small):
             for match in (True, False):
                 for gated in (False, True):
                     m = Mlp(128, 320, act, gated, act < "i", act != "silu", act > "h", element, match)
-                    out.append((m, Narrow(2, 64, 2, 2 if match else 0, 1), [200], False))
+                    out.append((m, Narrow(2, 64, 1, 1), [200], False))
     # The widest at every number of tokens of a tile and one more; more tiles than the device holds at once.
     for gated in (False, True):
-        out.append((Mlp(320, 1280, "gelu_erf", gated), Narrow(2, 64, 1, 0, 3), list(range(1, 131, 3)) + [40011], False))
-        out.append((Mlp(256, 1024, "relu", gated), Narrow(2, 64 if gated else 128, 1, 0, 2), [40011], True))
-        out.append((Mlp(192, 768, "gelu_tanh", gated), Narrow(2, 64, 2, 0 if gated else 1, 1), [40011], True))
-        out.append((Mlp(128, 512, "silu", gated), Narrow(2, 64, 3, 2, 1), [60011], False))
-    out.append((Mlp(64, 256, "relu"), Narrow(2, 64, 16, 2, 1), [100003], False))
+        out.append((Mlp(320, 1280, "gelu_erf", gated), Narrow(2, 64, 1, 3), list(range(1, 131, 3)) + [40011], False))
+        out.append((Mlp(256, 1024, "relu", gated), Narrow(2, 64 if gated else 128, 1, 2), [40011], True))
+        out.append((Mlp(192, 768, "gelu_tanh", gated), Narrow(2, 64, 2, 1), [40011], True))
+        out.append((Mlp(128, 512, "silu", gated), Narrow(3, 64, 3, 1), [60011], False))
+    out.append((Mlp(64, 256, "relu"), Narrow(4, 64, 16, 1), [100003], False))
     return out
 
 

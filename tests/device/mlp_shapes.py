@@ -14,16 +14,16 @@ SHAPES = [
     ("n320", 131072, 320, 1280, "gelu_tanh", True, ""),
 ]
 TILES = {
-    "svd320_129k": "n2x64x1x0x0 n2x64x1x0x2",
-    "seed_relu_16k": "n2x128x1x0x0 n2x128x1x0x2 n2x64x2x1x0 n2x64x2x1x2",
-    "n192_gated": "n2x64x2x0x2 n2x64x2x0x0",
-    "n192": "n2x128x1x0x0 n2x64x2x2x0 n2x64x2x2x2 n2x64x3x1x0",
-    "n128_gated": "n2x128x1x0x2 n2x64x3x2x0 n2x64x3x2x2 n2x64x3x1x0",
-    "n128": "n4x64x4x0x0 n2x64x4x2x0 n2x64x4x2x2 n2x64x5x1x0",
-    "n64_gated": "n2x128x2x0x1 n2x64x4x2x0 n2x64x4x2x1 n3x64x4x0x0",
-    "n320": "n2x64x1x0x0 n2x64x1x0x3",
+    "svd320_129k": "n2x64x1x0 n2x64x1x2",
+    "seed_relu_16k": "n2x128x1x0 n2x128x1x2",
+    "n192_gated": "n2x64x2x0 n2x64x2x2",
+    "n192": "n2x128x1x0 n2x128x1x2",
+    "n128_gated": "n2x128x1x0 n2x128x1x2 n3x64x3x0",
+    "n128": "n4x64x4x0 n4x64x5x0 n2x128x2x0 n3x128x2x0",
+    "n64_gated": "n2x128x2x0 n2x128x2x1 n3x64x4x0",
+    "n320": "n2x64x1x0 n2x64x1x3",
 }
-FAST = {"svd320_129k": "n2x64x1x0x2", "n192_gated": "n2x64x2x0x2", "n128": "n2x64x4x2x0", "n128_gated": "n2x64x3x2x0"}
+FAST = {"svd320_129k": "n2x64x1x0", "n192_gated": "n2x64x2x2", "n128": "n4x64x4x0", "n128_gated": "n2x128x1x0"}
 
 
 def mlp_of(shape, match=True):

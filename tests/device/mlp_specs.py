@@ -57,7 +57,6 @@ class Narrow:
     warpgroups: int = 2
     chunk: int = 64
     slots: int = 1
-    ahead: int = 0
     lag: int = 0
     cluster = 1
 
@@ -80,22 +79,21 @@ class Narrow:
         weights = slots * (k * self.chunk * m.matrices * 128 + self.chunk // 64 * m.dim * 128)
         bias = (chunks * self.chunk * m.matrices * 4 if m.up_bias else 0) + m.dim * 4
         up_parts = 1 if first == k else 2
-        buffers = self.warpgroups * (2 if self.ahead == 2 else 1)
-        return buffers * k * 8192 + weights + bias + 8 * (2 * slots * (up_parts + self.chunk // 64) + 2 * buffers)
+        return self.warpgroups * k * 8192 + weights + bias + 8 * (2 * slots * (up_parts + self.chunk // 64) + 2 * self.warpgroups)
 
     def label(self):
-        return f"n{self.warpgroups}x{self.chunk}x{self.slots}x{self.ahead}x{self.lag}"
+        return f"n{self.warpgroups}x{self.chunk}x{self.slots}x{self.lag}"
 
     def text(self, m):
         return f"""#include "sm90/narrow.cuh"
-using Shape = ingot::sm90::NarrowShape<{m.template()}, {self.warpgroups}, {self.chunk}, {self.slots}, {self.ahead}, {self.lag}>;
+using Shape = ingot::sm90::NarrowShape<{m.template()}, {self.warpgroups}, {self.chunk}, {self.slots}, {self.lag}>;
 using Kernel = ingot::sm90::Narrow<Shape>;
 static_assert(Kernel::threads == {self.threads} && Shape::shared.total == {self.shared(m)}, "launch");
 INGOT_KERNEL(ingot_kernel, Kernel)
 """
 
     def fits(self, m):
-        return self.shared(m) <= 232448 and self.chunk * m.matrices <= 256 and self.lag <= self.parts(m)[0] and not (self.ahead and self.parts(m)[3] == 1 < self.parts(m)[2])
+        return self.shared(m) <= 232448 and self.chunk * m.matrices <= 256 and self.lag <= self.parts(m)[0]
 
     def arguments(self, d, m, x, up, gate, down, y, biases, early):
         """(argument structure, grid). x, up, gate, down, y: driver.Matrix; biases: (up, gate, down) addresses."""

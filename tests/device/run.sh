@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run.sh CUBINS OUT STEP...: device steps, each with its log in OUT. Steps: compile=WHAT, check, sanitize, bench=ARGS,
-# probe=FILE; of the portable kernels portable-check, portable-sanitize, portable-time; of the cluster kernel cluster-check,
-# cluster-sanitize, cluster-time.
+# probe=FILE; of the portable kernels portable-check, portable-sanitize, portable-time; of the narrow kernel mlp-check,
+# mlp-sanitize, mlp-bench=ARGS; of the cluster kernel cluster-check, cluster-sanitize, cluster-time.
 # A kernel that hangs ends its process; the step goes on behind it.
 here=$(cd "$(dirname "$0")" && pwd); cubins=$1; out=$2; shift 2
 export PYTHONUNBUFFERED=1
@@ -30,6 +30,22 @@ for step in "$@"; do
         timeout -s KILL 150 compute-sanitizer --tool $tool --error-exitcode 9 python3 "$here/sanitize.py" "$cubins" > "$out/$tool.log" 2>&1
         echo "$tool rc $?"; grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checked' "$out/$tool.log" | tail -2
       done
+      ;;
+    mlp-check)
+      python3 "$here/mlp_specs.py" "$cubins" check
+      timeout -s KILL 60 python3 "$here/mlp_check.py" "$cubins" > "$out/mlp-check.log" 2>&1
+      grep -v '^ok' "$out/mlp-check.log" | tail -40
+      ;;
+    mlp-sanitize)
+      python3 "$here/mlp_specs.py" "$cubins" small
+      for tool in memcheck racecheck initcheck synccheck; do
+        timeout -s KILL 240 compute-sanitizer --tool $tool --error-exitcode 9 python3 "$here/mlp_sanitize.py" "$cubins" > "$out/mlp-$tool.log" 2>&1
+        echo "$tool rc $?"; grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checked' "$out/mlp-$tool.log" | tail -2
+      done
+      ;;
+    mlp-bench=*)
+      python3 "$here/mlp_specs.py" "$cubins" bench
+      timeout -s KILL 150 python3 "$here/mlp_bench.py" "$cubins" --peers ${step#mlp-bench=} > "$out/mlp-bench.log" 2>&1; cat "$out/mlp-bench.log"
       ;;
     portable-check)
       python3 "$here/portable.py" "$cubins" compile all

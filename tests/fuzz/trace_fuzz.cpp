@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "ingot/diff.h"
 #include "ingot/explain.h"
+#include "ingot/page.h"
 #include "ingot/report.h"
 #include "ingot/trace.h"
 
@@ -59,6 +61,45 @@ void require_sound(const Trace& trace) {
   require(trace.skipped_events == 0 || trace.first_skipped_offset < trace.bytes);
 }
 
+/// The timeline's indices lead somewhere, and its lanes are in order.
+void require_sound(const ingot::Timeline& timeline, const ingot::Explanation& explanation) {
+  for (const ingot::TimelineLane& lane : timeline.lanes) {
+    require(!lane.events.empty());
+    for (const ingot::TimelineEvent& event : lane.events) {
+      require(event.start_ns >= 0 && event.dur_ns >= 0 && event.start_ns + event.dur_ns <= timeline.span_ns);
+      require(event.row < lane.rows);
+      const bool idle = event.kind >= ingot::TimelineKind::wait_launch;
+      require(idle || event.name < (lane.device ? explanation.kernels.size() : timeline.names.size()));
+      require(event.call_lane == ingot::timeline_none ||
+              event.call < timeline.lanes[event.call_lane].events.size());
+      require(event.mlp == ingot::timeline_none || event.mlp < timeline.mlps.size());
+    }
+  }
+  require(timeline.steps.empty() || timeline.typical_step < timeline.steps.size());
+  for (const ingot::TimelineMlp& mlp : timeline.mlps) {
+    require(mlp.row < explanation.mlps.size() && mlp.device_lane < timeline.lanes.size());
+    require(mlp.lane == ingot::timeline_none || mlp.lane < timeline.lanes.size());
+  }
+}
+
+/// The page, with a timeline of all events and of a few, and the trace written anew.
+void draw(const ingot::trace::Trace& trace) {
+  for (const std::size_t most : {std::size_t{150'000}, std::size_t{4}}) {
+    ingot::ExplainOptions options;
+    options.timeline = true;
+    options.timeline_events = most;
+    const auto explanation = ingot::explain(trace, options);
+    require(explanation.ok() && explanation->timeline.has_value());
+    require_sound(*explanation->timeline, *explanation);
+    const std::string page = ingot::page::html(*explanation);
+    const std::string_view end = "</script>";
+    const auto first = page.find(end);
+    const auto second = page.find(end, first + 1);
+    require(second != std::string::npos && page.find(end, second + 1) == std::string::npos);
+    require(read_text(ingot::report::perfetto(trace, *explanation)).ok());
+  }
+}
+
 /// Every stage that works on a trace, one after the other.
 void run(std::string_view text) {
   const auto trace = read_text(text);
@@ -74,6 +115,7 @@ void run(std::string_view text) {
   require(explanation.ok() && !explanation->regions.empty() && explanation->expectation.has_value());
   for (const ingot::MlpRow& mlp : explanation->mlps) require(mlp.calls > 0 && !mlp.activation.empty());
   require(!ingot::report::text(*explanation).empty() && !ingot::report::json(*explanation).empty());
+  draw(*trace);
   const auto itself = ingot::diff(*trace, *trace);
   require(itself.ok() && itself->ops_gone.empty() && itself->ops_new.empty() &&
           itself->kernels_gone.empty() && itself->kernels_new.empty());

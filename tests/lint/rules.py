@@ -21,8 +21,10 @@ ROOMS = {
     "engine": {"base", "model", "plan", "cpu", "jit", "gpu"},
     "profile": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "engine"},
     "trace": {"base", "model"},
-    "report": {"base", "model", "plan", "profile", "trace"},
-    "cli": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "engine", "profile", "trace", "report"},
+    "cost": {"base", "model", "plan", "trace"},
+    "report": {"base", "model", "plan", "profile", "trace", "cost"},
+    "page": {"base", "model", "plan", "profile", "trace", "cost", "report"},
+    "cli": {"base", "model", "arch", "plan", "cpu", "jit", "gpu", "engine", "profile", "trace", "cost", "report", "page"},
 }
 
 # A public header belongs to the room that implements it; one not named here is plain data, open to all.
@@ -32,7 +34,9 @@ HEADER_ROOMS = {
     "ingot/bench.h": "profile",
     "ingot/kernel_name.h": "trace",
     "ingot/explain.h": "trace",
+    "ingot/cost.h": "cost",
     "ingot/report.h": "report",
+    "ingot/page.h": "page",
 }
 
 # Libraries that belong to one room only.
@@ -63,10 +67,10 @@ system_error thread tuple type_traits typeindex typeinfo unordered_map unordered
 version cassert cctype cerrno cfenv cfloat cinttypes climits clocale csetjmp csignal cstdarg cuchar cwchar cwctype
 """.split())
 
-SOURCE_SUFFIXES = {".cpp", ".h", ".cuh", ".cu", ".py", ".sh", ".cmake", ".in"}
+SOURCE_SUFFIXES = {".cpp", ".h", ".cuh", ".cu", ".py", ".sh", ".cmake", ".in", ".html", ".css", ".js"}
 SOURCE_NAMES = {"CMakeLists.txt", "Makefile", "run"}
 CPP_SUFFIXES = {".cpp", ".h", ".cuh", ".cu"}
-TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".json", ".txt", ".toml", ".yml", ".html", ".js", ".css"}
+TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".json", ".txt", ".toml", ".yml"}
 # Recorded or generated data, written by other programs.
 DATA_FOLDERS = ("examples/traces/", "tests/data/", "tests/fuzz/corpus/")
 

@@ -35,7 +35,7 @@ exec "$@"
 
 
 class Setup(unittest.TestCase):
-    def setup_with(self, missing="", removed="", apt_fails="nothing"):
+    def setup_with(self, *arguments, missing="", removed="", apt_fails="nothing"):
         """Exit status, stdout, stderr and the calls of apt-get."""
         with tempfile.TemporaryDirectory() as folder:
             for name, text in (("dpkg-query", DPKG_QUERY), ("apt-get", APT_GET), ("sudo", SUDO)):
@@ -44,7 +44,7 @@ class Setup(unittest.TestCase):
                 tool.chmod(0o755)
             calls = Path(folder, "calls")
             result = subprocess.run(
-                ["bash", SETUP], capture_output=True, text=True,
+                ["bash", SETUP, *arguments], capture_output=True, text=True,
                 env={"PATH": f"{folder}:/usr/bin:/bin", "CALLS": str(calls), "MISSING": missing, "REMOVED": removed,
                      "APT_FAILS": apt_fails})
             lines = calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
@@ -58,6 +58,11 @@ class Setup(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual(calls, ["update", "install -y --no-install-recommends ninja-build libfmt-dev"])
         self.assertEqual(out, "setup: installing ninja-build libfmt-dev\n")
+
+    def test_the_browser_is_asked_for_alone(self):
+        status, _, _, calls = self.setup_with("browser", missing="cmake chromium-headless-shell")
+        self.assertEqual(status, 0)
+        self.assertEqual(calls, ["update", "install -y --no-install-recommends chromium-headless-shell"])
 
     def test_a_failed_update_alone_is_no_failure(self):
         status, _, _, calls = self.setup_with(missing="cmake", apt_fails="update")

@@ -86,6 +86,7 @@ TEST(ClusterTile, WhyNot) {
   EXPECT_EQ(reject(ClusterTile{8, 8, 8, 3}, seed), "4 to 32 pieces of weights are in flight");
   // 512 threads have 128 registers each: 16 pieces of both linears take all of them.
   EXPECT_EQ(reject(ClusterTile{8, 8, 16, 16}, geglu), "registers");
+  EXPECT_EQ(reject(few, MlpShape{.dim = 256, .hidden = 248}), "every block has 32 hidden values");
   MlpShape wide = seed;
   wide.dim = 8192;
   EXPECT_NE(reject(few, wide), "");
@@ -146,13 +147,13 @@ TEST_F(ClusterLaunchTest, AddressesAndStridesAsTheyAre) {
   ASSERT_TRUE(kernel);
   const auto stream = reinterpret_cast<gpu::CuStream>(0x1230);
   ASSERT_TRUE((*kernel)->launch({FakeGpu::memory(x), std::int64_t{1} << 32}, {FakeGpu::memory(y), 272},
-                                nullptr, 77, stream));
+                                nullptr, 77, stream, gpu::Start::early));
   ASSERT_EQ(fake.launches(), 1);
   const test::Launch& l = fake.launch(0);
   EXPECT_EQ(l.grid, (std::array<std::uint32_t, 3>{20, 1, 1}));  // 77 tokens in 5 clusters of 4
   EXPECT_EQ(l.block, (std::array<std::uint32_t, 3>{256, 1, 1}));
   EXPECT_EQ(l.cluster, 4U);
-  EXPECT_FALSE(l.dependent);
+  EXPECT_TRUE(l.dependent);
   EXPECT_EQ(l.stream, stream);
   EXPECT_EQ(l.shared_bytes, static_cast<std::uint32_t>(layout(tile, 256, 1024, true).total));
   const auto a = l.as<gpu::ClusterArguments>();
@@ -165,8 +166,6 @@ TEST_F(ClusterLaunchTest, AddressesAndStridesAsTheyAre) {
   EXPECT_EQ(a.down, FakeGpu::memory(down));
   EXPECT_EQ(a.down_stride, 1032);
   EXPECT_EQ(a.tokens, 77);
-  // The kernel before may still be writing the weights.
-  EXPECT_EQ(a.early_weights, 0);
   EXPECT_EQ(a.epilogue.up_bias, FakeGpu::memory(2));
   EXPECT_EQ(a.epilogue.gate_bias, FakeGpu::memory(6));
   EXPECT_EQ(a.epilogue.down_bias, FakeGpu::memory(10));

@@ -39,8 +39,8 @@ class GpuLaunchNarrow : public testing::Test {
                    {FakeGpu::memory(gate), up_stride, FakeGpu::memory(6)}};
     parts.down = {FakeGpu::memory(down), down_stride, FakeGpu::memory(10)};
     const auto kernel = gpu::prepare_kernel(std::move(parts), tile).value();
-    const auto done =
-        kernel->launch({FakeGpu::memory(x), x_stride}, {FakeGpu::memory(y), 400}, nullptr, tokens, stream);
+    const auto done = kernel->launch({FakeGpu::memory(x), x_stride}, {FakeGpu::memory(y), 400}, nullptr,
+                                     tokens, stream, gpu::Start::ordinary);
     EXPECT_TRUE(done) << done.error().message;
     return fake.launch(fake.launches() - 1);
   }
@@ -67,7 +67,7 @@ MlpSpec spec(std::int64_t dim, std::int64_t hidden, bool gated, bool gate_first)
 }
 
 TEST_F(GpuLaunchNarrow, GatedInWholeBlocksOfDim) {
-  const test::Launch& l = launch(spec(320, 1280, true, false), NarrowTile{2, 64, 1, 0, 2}, 129024);
+  const test::Launch& l = launch(spec(320, 1280, true, false), NarrowTile{2, 64, 1, 2}, 129024);
   // More tiles of 128 tokens than the device holds blocks.
   EXPECT_EQ(l.grid, (std::array<std::uint32_t, 3>{132, 1, 1}));
   EXPECT_EQ(l.block, (std::array<std::uint32_t, 3>{256, 1, 1}));
@@ -112,7 +112,7 @@ TEST_F(GpuLaunchNarrow, TailsOfDimAreFilledUp) {
   down_stride = 200;
   MlpSpec mlp = spec(72, 200, false, true);
   mlp.dtype = DType::f16;
-  const test::Launch& l = launch(mlp, NarrowTile{3, 64, 2, 0, 0}, 300);
+  const test::Launch& l = launch(mlp, NarrowTile{3, 64, 2, 0}, 300);
   EXPECT_EQ(l.grid[0], 2U);
   EXPECT_EQ(l.block[0], 384U);
   const auto a = l.as<NarrowArguments>();
@@ -135,7 +135,7 @@ TEST_F(GpuLaunchNarrow, TailsOfDimAreFilledUp) {
 
 TEST_F(GpuLaunchNarrow, TheMatrixThatLiesFirstComesFirst) {
   gate = (std::size_t{1} << 37) - (1 << 24);
-  const auto a = launch(spec(320, 1280, true, true), NarrowTile{2, 64, 1, 0, 2}, 1).as<NarrowArguments>();
+  const auto a = launch(spec(320, 1280, true, true), NarrowTile{2, 64, 1, 2}, 1).as<NarrowArguments>();
   EXPECT_EQ(view(a.up_first).address, address(FakeGpu::memory(gate)));
   EXPECT_EQ(view(a.up_first).strides[1], std::uint64_t{1} << 24);
   EXPECT_EQ(a.epilogue.up_bias, FakeGpu::memory(2));
@@ -148,7 +148,7 @@ TEST(NarrowTiles, EveryWidthHasOneAndWiderOnesSayWhy) {
     for (const NarrowTile& t : arch::sm90::narrow_frames) found = found || arch::sm90::reject(t, m).empty();
     return found;
   };
-  for (std::int64_t dim = 32; dim <= 320; dim += 8) {
+  for (std::int64_t dim = 64; dim <= 320; dim += 8) {
     for (const bool gated : {false, true}) {
       arch::sm90::MlpShape m{
           .dim = dim, .hidden = 4 * dim, .gated = gated, .up_bias = true, .down_bias = true};
@@ -157,11 +157,11 @@ TEST(NarrowTiles, EveryWidthHasOneAndWiderOnesSayWhy) {
       EXPECT_TRUE(any(m)) << dim << gated;
     }
   }
-  const NarrowTile tile{2, 64, 1, 0, 0};
+  const NarrowTile tile{2, 64, 1, 0};
   arch::sm90::MlpShape m{.dim = 328, .hidden = 1280, .gated = true, .up_bias = true, .down_bias = true};
   EXPECT_EQ(arch::sm90::reject(tile, m), "dim is at most 320");
-  m.dim = 24;
-  EXPECT_EQ(arch::sm90::reject(tile, m), "dim is at least 32");
+  m.dim = 56;
+  EXPECT_EQ(arch::sm90::reject(tile, m), "dim is at least 64");
   // 232448 - 204800 - 1280 - 80 bytes for biases of 8 bytes a hidden column, in chunks of 64.
   m.dim = 320;
   m.hidden = 3264;

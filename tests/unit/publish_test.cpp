@@ -58,6 +58,23 @@ TEST_F(Publish, ThreadsThatWriteOneFileLeaveAWholeOne) {
   EXPECT_EQ(files(), 1U) << "parts are left";
 }
 
+TEST_F(Publish, DevicesAreWrittenToAndNotReplaced) {
+  EXPECT_TRUE(publish("/dev/null", "bytes").ok());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  const auto full = publish("/dev/full", "bytes");  // as a disk without room
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().code, ErrorCode::unreadable);
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST_F(Publish, ANameWithoutAFolder) {
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  EXPECT_TRUE(publish("file", "bytes").ok());
+  fs::current_path(before);
+  EXPECT_EQ(read_whole(folder_ / "file"), "bytes");
+}
+
 TEST_F(Publish, AFailureLeavesTheOldFileAndNothingElse) {
   const fs::path path = folder_ / "taken";
   fs::create_directories(path / "inside");  // a folder that is not empty cannot be replaced
