@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(
-  build-essential g++ cmake ninja-build pkg-config git python3 python3-pip ccache
+  build-essential g++ cmake ninja-build pkg-config git python3 python3-pip python3-venv ccache
   clang clang-format clang-tidy libclang-rt-dev                       # second compiler, lint, libFuzzer
   libsimdjson-dev libfmt-dev libcli11-dev nlohmann-json3-dev libisal-dev libdnnl-dev libxxhash-dev
   ocl-icd-opencl-dev                                                  # libdnnl's CMake package asks for it

@@ -69,9 +69,39 @@ def find_nvrtc(build):
         os.environ["INGOT_NVRTC"] = result.stdout.strip()
 
 
+def tally_pytest(report):
+    """Counts of passed, failed and skipped tests in a JUnit file written by pytest."""
+    counts = Counter()
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        kinds = {child.tag for child in case}
+        counts["failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"] += 1
+    return counts
+
+
+def test_python():
+    """Installs the package with pip, which takes the library that preset host has built, and runs its tests against a real
+    PyTorch. Skipped as a whole, with the reason, where PyTorch cannot be fetched."""
+    found = subprocess.run([sys.executable, ROOT / "tests" / "python" / "environment.py", ROOT / ".cache" / "python"],
+                           stdout=subprocess.PIPE, text=True)
+    if found.returncode != 0:
+        print("== python: skipped, see the line above")
+        return Counter(skipped=1)
+    python, report = found.stdout.strip(), ROOT / "build" / "python.xml"
+    definitions = [f"-Ccmake.define.{name}=ON" for name in ("INGOT_BUILD_TESTS", "INGOT_BUILD_BENCH")]
+    if not run("python: install", python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+               "--no-build-isolation", "--no-deps", "--force-reinstall", f"-Cbuild-dir={ROOT / 'build' / 'host'}",
+               *definitions, ".", quiet=True):
+        return Counter(failed=1)
+    report.unlink(missing_ok=True)
+    ok = run("python: test", python, "-m", "pytest", f"--junit-xml={report}")
+    return settle(ok, tally_pytest(report) if report.exists() else Counter(), False)
+
+
 def test_preset(preset, may_be_empty):
     launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-    if not (run(f"{preset}: configure", "cmake", "--preset", preset, *launcher, quiet=True)
+    # The host build may be of a run that also built the operators for PyTorch, with an environment that has gone.
+    if not (run(f"{preset}: configure", "cmake", "--preset", preset, "-DINGOT_BUILD_PYTHON=OFF", "-UINGOT_TORCH", *launcher,
+                quiet=True)
             and run(f"{preset}: build", "cmake", "--build", "--preset", preset)):
         return Counter(failed=1)
     find_nvrtc(ROOT / "build" / preset)
@@ -88,6 +118,9 @@ def main():
         counts = test_preset(preset, may_be_empty)
         print(f"== {preset}: {closing_line(counts)}")
         total += counts
+    counts = test_python()
+    print(f"== python: {closing_line(counts)}")
+    total += counts
     lint_ok = run("lint", sys.executable, ROOT / "tests" / "lint" / "lint.py", "--no-static-analysis")
     total["passed" if lint_ok else "failed"] += 1
     print(closing_line(total))

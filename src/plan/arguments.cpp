@@ -149,7 +149,10 @@ Result<RunArguments> resolve_run(const Mlp& mlp, const RunArguments& arguments,
   if (auto ok = check_tensor(x); !ok) return ok.error();
   if (auto ok = check_tensor(y); !ok) return ok.error();
   if (share_elements(x, y)) return invalid("y: shares memory with x");
-  if (workspace_needed == 0) return run;
+  if (workspace_needed == 0) {
+    run.workspace = nullptr;  // whatever was given is not touched
+    return run;
+  }
   if (run.workspace_bytes < workspace_needed) {
     return invalid(fmt::format("workspace: {} bytes, {} tokens need {}", run.workspace_bytes, run.tokens,
                                workspace_needed));

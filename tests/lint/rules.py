@@ -45,6 +45,9 @@ LIBRARY_ROOMS = [
     (re.compile(r"CLI/"), "cli"),
 ]
 
+# What the operators for PyTorch stand on: PyTorch's stable ABI and Ingot's public headers.
+BINDING_HEADERS = re.compile(r"torch/(csrc/stable|headeronly|csrc/inductor/aoti_torch/c)/|ingot/|dlfcn\.h$|[a-z_]+\.h$")
+
 # Calls the library never makes; the command line may.
 PRINTS = re.compile(
     r"(?<![\w.>:])(?:std\s*::\s*|::\s*)?"
@@ -141,6 +144,12 @@ def check_includes(text, room):
             yield line, f"room {room} may not include {target}: data flows the other way"
 
 
+def check_binding_includes(text):
+    for match in INCLUDE.finditer(text):
+        if match[2] not in STANDARD_HEADERS and not BINDING_HEADERS.match(match[2]):
+            yield line_of(text, match.start(2)), f"{match[2]} is neither of PyTorch's stable ABI nor a public header"
+
+
 def check_calls(name, text, room):
     code = code_only(text)
     if name != ENVIRONMENT_FILE:
@@ -208,7 +217,9 @@ def check(root):
         if path.suffix in CPP_SUFFIXES:
             if name.startswith(("include/", "tests/consumer/project/")):
                 found += check_public_includes(text)
-            if name.startswith("include/"):
+            if name.startswith("bindings/"):
+                found += check_binding_includes(text)
+            if name.startswith(("include/", "bindings/")):
                 found += check_calls(name, text, None)
             elif room := room_of(name):
                 found += check_includes(text, room)

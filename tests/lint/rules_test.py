@@ -34,6 +34,15 @@ class Rules(unittest.TestCase):
             self.expect_caught("include/ingot/a.h", f"#include {target}\n")
         self.expect_caught("tests/consumer/project/main.cpp", "#include \"trace/reader.h\"\n")
 
+    def test_bindings_include_the_stable_abi_and_public_headers(self):
+        for target in ("<vector>", "<dlfcn.h>", "<torch/csrc/stable/library.h>", "<torch/headeronly/core/ScalarType.h>",
+                       "\"ingot/engine.h\"", "\"request.h\""):
+            self.expect_clean("bindings/python/op/a.cpp", f"#include {target}\n")
+        for target in ("<torch/extension.h>", "<torch/torch.h>", "<ATen/ATen.h>", "<fmt/format.h>", "\"engine/inside.h\"",
+                       "<pybind11/pybind11.h>"):
+            self.expect_caught("bindings/python/op/a.cpp", f"#include {target}\n")
+        self.expect_caught("bindings/python/op/a.cpp", "void f() { printf(\"x\"); }\n")
+
     def test_rooms_include_along_the_flow(self):
         for room, allowed in rules.ROOMS.items():
             path = f"{'arch/sm90' if room == 'arch' else 'src/' + room}/a.cpp"

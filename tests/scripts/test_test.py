@@ -33,6 +33,20 @@ class Tally(unittest.TestCase):
         self.assertEqual(self.tally(), Counter())
 
 
+class PytestTally(unittest.TestCase):
+    """What pytest writes: a testcase with at most one child that says what went wrong."""
+
+    def test_every_kind(self):
+        cases = ['<testcase name="a" time="0.1"/>', '<testcase name="b"><failure message="m">text</failure></testcase>',
+                 '<testcase name="c"><error message="m">text</error></testcase>',
+                 '<testcase name="d"><skipped type="pytest.skip" message="no CUDA device"/></testcase>',
+                 '<testcase name="e"><system-out>words</system-out></testcase>']
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder, "python.xml")
+            report.write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>", encoding="utf-8")
+            self.assertEqual(script.tally_pytest(report), Counter(passed=2, failed=2, skipped=1))
+
+
 class Verdict(unittest.TestCase):
     """What a preset counts for, given ctest's exit status and tallies."""
 
