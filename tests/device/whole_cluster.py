@@ -118,7 +118,7 @@ def cases(small):
                     out.append((Mlp(256, 1024, act, is_gated, True, *bias, element, match), Cluster(8, 8), [9, 64]))
     for i, dim in enumerate((8, 40, 64, 96, 320, 520)):
         for j, hidden in enumerate((8, 72, 256, 1000)):
-            out.append((Mlp(dim, hidden, "quick_gelu", (i + j) % 2 == 1, True, i % 2 == 0, j % 2 == 0), Cluster((1, 2, 8, 8)[j], 16 if i % 2 and j % 2 == 0 else 8), [1, 17]))
+            out.append((Mlp(dim, hidden, "quick_gelu", (i + j) % 2 == 1, True, i % 2 == 0, j % 2 == 0), Cluster((1, 2, 8, 8)[j], 16 if i % 2 and j % 2 else 8), [1, 17]))
     wider = Mlp(768, 3072, "quick_gelu")
     out += [(wider, Cluster(8, 8), [77, 128]), (wider, Cluster(8, 16), [77, 128]), (wider, Cluster(8, 32), [77]),
             (Mlp(768, 3072, "gelu_tanh", True, True, False, False), Cluster(8, 8), [77, 128])]
