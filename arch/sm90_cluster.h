@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <string_view>
 
 #include "arch/sm90.h"
@@ -18,13 +17,12 @@ using ingot::sm90::ClusterLayout;
 using ingot::sm90::ClusterTile;
 using ingot::sm90::ClusterWalk;
 
-// Of the model below, fitted to docs/measured-gpu.md.
-inline constexpr double cluster_start_us = 0.85;          // from a block's start to the first of its weights
-inline constexpr double cluster_multiply_adds = 1000;     // a cycle and multiprocessor, from registers
-inline constexpr double cluster_fill_bytes_per_ns = 115;  // weights on their way to one multiprocessor
-inline constexpr double cluster_exchange_us = 0.55;       // of sums: the way to another block, barriers
-inline constexpr double cluster_exchange_bytes_per_cycle = 14;
-inline constexpr double cluster_finish_us = 0.25;
+// Of the model below, fitted to the cluster kernel's times in docs/measured-gpu.md.
+inline constexpr double cluster_start_us = 0.57;  // to the first weights, and from the last sums to the end
+inline constexpr double cluster_fill_bytes_per_ns =
+    80;  // weights on their way to one multiprocessor's registers
+inline constexpr double cluster_multiply_adds = 900;  // a cycle and multiprocessor, beside those loads
+inline constexpr double cluster_exchange_bytes_per_cycle = 14;  // of sums between blocks
 
 /// Registers a thread has for weights, sums and tokens, of those that so many threads leave it.
 constexpr int cluster_registers(const ClusterTile& t) {
@@ -58,7 +56,9 @@ constexpr std::string_view reject(const ClusterTile& t, const MlpShape& m) {
   if (m.hidden < std::int64_t{32} * t.blocks) return "every block has 32 hidden values";
   if (m.dim > 4096 || m.hidden > 32768) return "weights that take longer to read than a second launch";
   const ClusterLayout l = layout(t, static_cast<int>(m.dim), static_cast<int>(m.hidden), m.gated);
-  if (cluster_held(t, l, m.gated) > cluster_registers(t)) return "registers";
+  // Beside two groups of tokens the walk over batches of gate and up spills.
+  if (cluster_held(t, l, m.gated) > cluster_registers(t) || (m.gated && t.tokens > 8 && l.up.batches > 1))
+    return "registers";
   if (l.total > ingot::sm90::shared_limit) return "shared memory";
   return {};
 }
@@ -73,9 +73,8 @@ constexpr std::int64_t scratch_bytes(const ClusterTile&, const MlpShape&, std::i
   return 0;
 }
 
-/// A launch in microseconds. The tile is legal, tokens >= 1. A block's weights stream through registers
-/// beside the multiplication; what waits for them and for the other blocks' sums is hidden by nothing. Waves:
-/// more clusters than the card holds.
+/// A launch in microseconds. The tile is legal, tokens >= 1. Loads, products and the exchange hide little of
+/// each other. Waves: more clusters than the card holds.
 inline double forecast_us(const ClusterTile& t, const MlpShape& m, std::int64_t tokens, const Card& card) {
   const double matrices = m.gated ? 3 : 2, dim = static_cast<double>(m.dim),
                hidden = static_cast<double>(m.hidden);
@@ -84,16 +83,12 @@ inline double forecast_us(const ClusterTile& t, const MlpShape& m, std::int64_t 
   const double fill = 2e-3 * weights / (cluster_fill_bytes_per_ns * card.speed);
   const double multiply = weights * t.tokens / cluster_multiply_adds * cycle_us;
   const double sums = 4.0 * t.tokens * dim * (t.blocks - 1) / t.blocks;
-  const double exchange =
-      t.blocks == 1 ? 0
-                    : cluster_exchange_us / card.speed + sums / cluster_exchange_bytes_per_cycle * cycle_us;
-  const double busy = std::sqrt(fill * fill + multiply * multiply);
-  const double wave = busy + exchange + cluster_finish_us / card.speed;
-  const auto all = static_cast<double>(
-      ceil_div(ceil_div(tokens, t.tokens), resident_clusters(t.blocks, card.multiprocessors)));
+  const double wave = fill + multiply + sums / cluster_exchange_bytes_per_cycle * cycle_us;
+  const std::int64_t clusters = ceil_div(tokens, t.tokens);
+  const auto waves =
+      static_cast<double>(ceil_div(clusters, resident_clusters(t.blocks, card.multiprocessors)));
   const double memory = bytes(m, tokens) / (stream_bytes_per_ns * card.memory) * 1e-3;
-  return card.launch_us + cluster_start_us / card.speed +
-         std::sqrt(all * wave * all * wave + memory * memory);
+  return card.launch_us + cluster_start_us / card.speed + (waves * wave > memory ? waves * wave : memory);
 }
 
 /// Tiles worth trying, and where they win.
