@@ -145,7 +145,7 @@ struct Explanation {
 };
 
 struct ExplainOptions {
-  std::string expect{};     ///< "" none; syntax: "COUNT NAME, …", see parse_expectation
+  std::string expect{};   ///< "" none; syntax: "COUNT NAME, …", see parse_expectation
   bool timeline = false;  ///< fill Explanation::timeline
   /// Operators, calls and device activities the timeline holds at most: whole steps, the typical one first.
   std::size_t timeline_events = 150'000;

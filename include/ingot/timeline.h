@@ -51,6 +51,7 @@ struct TimelineLane {
 struct TimelineStep {
   std::string name;
   std::int64_t start_ns = 0, end_ns = 0;  ///< on the CPU, and on the device until its work is done
+  std::uint64_t activities = 0;           ///< of the device
   bool kept = true;                       ///< its events are in the lanes
 };
 
@@ -74,7 +75,7 @@ struct Timeline {
   std::vector<std::string> names;
   std::vector<TimelineLane> lanes;  ///< CPU threads, then device streams, then idle time
   std::vector<TimelineStep> steps;
-  std::uint32_t typical_step = timeline_none;  ///< the kept step of median length
+  std::uint32_t typical_step = timeline_none;  ///< of the steps with device work the one of median length
   std::vector<TimelineMlp> mlps;
   std::vector<TimelineShare> overview;
   std::uint64_t events_left_out = 0;  ///< in steps that are not kept, or outside of all steps

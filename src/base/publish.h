@@ -12,8 +12,8 @@ namespace ingot::base {
 inline constexpr std::string_view part_suffix = ".part";
 
 /// Writes a file whole: who reads it sees the old one or the new one, never half of one, whichever threads
-/// and processes write it at once. (Power loss may leave half.) Makes the folders above it. A device or a pipe is
-/// written to as it is. Error unreadable: the system's reason; the old file stays.
+/// and processes write it at once. (Power loss may leave half.) Makes the folders above it. A device or a
+/// pipe is written to as it is. Error unreadable: the system's reason; the old file stays.
 Result<void> publish(const std::string& path, std::string_view bytes);
 
 /// The whole file; empty when it cannot be read.

@@ -42,7 +42,10 @@ std::vector<TimelineStep> find_steps(const Context& context) {
   const Trace& trace = context.trace;
   const std::string_view region = step_region(context);
   if (region.empty()) {
-    return {{.name = "trace", .start_ns = 0, .end_ns = trace.last_ns - trace.first_ns}};
+    return {{.name = "trace",
+             .start_ns = 0,
+             .end_ns = trace.last_ns - trace.first_ns,
+             .activities = trace.gpu.size()}};
   }
   const auto& annotations = trace.annotations;
   std::vector<std::uint32_t> step_of(annotations.size(), none);
@@ -64,6 +67,7 @@ std::vector<TimelineStep> find_steps(const Context& context) {
     if (annotation == none || step_of[annotation] == none) continue;
     TimelineStep& step = steps[step_of[annotation]];
     const std::int64_t start = trace.gpu.ts_ns[activity] - trace.first_ns;
+    ++step.activities;
     step.start_ns = std::min(step.start_ns, start);
     step.end_ns = std::max(step.end_ns, start + trace.gpu.dur_ns[activity]);
   }
@@ -81,7 +85,12 @@ TimelineFilter::TimelineFilter(const Context& context, std::vector<TimelineStep>
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return steps[a].end_ns - steps[a].start_ns < steps[b].end_ns - steps[b].start_ns;
   });
-  if (!order.empty()) typical_ = order[(order.size() - 1) / 2];
+  std::vector<std::uint32_t> working;
+  for (const std::uint32_t step : order) {
+    if (steps[step].activities != 0) working.push_back(step);
+  }
+  const std::vector<std::uint32_t>& usual = working.empty() ? order : working;
+  if (!usual.empty()) typical_ = usual[(usual.size() - 1) / 2];
 
   const Trace& trace = context.trace;
   if (trace.ops.size() + trace.calls.size() + trace.gpu.size() <= most_events || steps.empty()) return;

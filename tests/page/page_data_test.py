@@ -145,6 +145,21 @@ class Pages(unittest.TestCase):
         self.assertEqual([name for name, *_ in timeline["steps"]], [f"ProfilerStep#{n}" for n in range(2, 22)])
         self.assertTrue(all(kept for *_, kept in timeline["steps"]))
 
+    def test_a_step_without_device_work_is_not_typical(self):
+        events = []
+        for step, (length, works) in enumerate([(100, False), (120, False), (150, False), (400, True), (600, True), (700, True)]):
+            ts = 1000 * (step + 1)
+            events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": ts, "dur": length})
+            if works:
+                events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": ts + 10, "dur": 5,
+                               "args": {"correlation": step + 1}})
+                events.append({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": ts + 30, "dur": 40,
+                               "args": {"correlation": step + 1, "device": 0, "stream": 7}})
+        trace = self.folder / "trace.json"
+        trace.write_text(json.dumps({"traceEvents": events}))
+        timeline = data_of(self.page("explain", trace))["traces"][0]["timeline"]
+        self.assertEqual(timeline["steps"][timeline["typical"]][0], "ProfilerStep#4")
+
     def test_too_many_events_leave_whole_steps_out_and_say_so(self):
         events, ts = [], 0
         for step in range(9):
