@@ -171,7 +171,7 @@ Result<void> Device::check_pointer(std::string_view name, const void* pointer) c
 Result<void> Device::check_pointers(const RunArguments& run) const {
   if (auto ok = check_pointer("x", run.x); !ok) return ok;
   if (auto ok = check_pointer("y", run.y); !ok) return ok;
-  return check_pointer("workspace", run.workspace);
+  return run.workspace == nullptr ? Result<void>{} : check_pointer("workspace", run.workspace);
 }
 
 CurrentContext::CurrentContext(const Device& device) : driver_(device.driver()) {
