@@ -14,7 +14,7 @@
 
 #include "gpu/alignment.h"
 #include "gpu/library_executor.h"
-#include "gpu/mlp_launch.h"
+#include "gpu/route_table.h"
 #include "plan/arguments.h"
 #include "plan/choose.h"
 
@@ -28,43 +28,6 @@ constexpr std::int64_t most_row_bytes = std::int64_t{1} << 40;  // exclusive; of
 // Tensors that the kernel of a whole MLP cannot take go through the portable pair so many tokens at a time,
 // so that they need no room for all of hidden.
 constexpr std::int64_t fallback_tokens = 4096;
-
-/// Both linears of the MLP with the kernels of one class of tokens.
-struct LinearPair {
-  PreparedLinear first, second;
-};
-/// How the tokens of one class run.
-using Route = std::variant<LinearPair, std::unique_ptr<const PreparedMlpKernel>>;
-
-/// Routes found so far, by class of tokens and alignment of x and y. Reading takes no lock; a route stays
-/// until the table goes.
-class RouteTable {
- public:
-  const Route* find(int token_class, bool aligned) const {
-    return slots_[slot(token_class, aligned)].load(std::memory_order_acquire);
-  }
-  /// The route of that place, which another thread may have filled first.
-  const Route* insert(int token_class, bool aligned, std::unique_ptr<const Route> route) {
-    const Route* expected = nullptr;
-    if (slots_[slot(token_class, aligned)].compare_exchange_strong(
-            expected, route.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
-      return route.release();
-    }
-    return expected;
-  }
-  RouteTable() = default;
-  RouteTable(const RouteTable&) = delete;
-  RouteTable& operator=(const RouteTable&) = delete;
-  ~RouteTable() {
-    for (auto& place : slots_) delete place.load(std::memory_order_relaxed);
-  }
-
- private:
-  static std::size_t slot(int token_class, bool aligned) {
-    return 2 * static_cast<std::size_t>(token_class) + (aligned ? 1 : 0);
-  }
-  std::array<std::atomic<const Route*>, 2 * std::size_t{token_classes}> slots_{};
-};
 
 /// What the executor keeps of the caller's weights.
 struct GpuWeights {
@@ -133,6 +96,12 @@ class GpuExecutor final : public Executor {
   Result<const Route*> route(std::int64_t tokens, bool aligned) const;
   Result<std::unique_ptr<const Route>> make_route(std::int64_t tokens, bool aligned) const;
   Result<LinearPair> make_pair(const KernelPair& pair, bool aligned) const;
+  /// Whether the kernels of these tokens are loaded, for this MLP or another of its kind.
+  bool has_kernels(std::int64_t tokens, bool aligned) const;
+  // What the kernels are compiled for.
+  LinearSpec first_spec(bool aligned) const;
+  LinearSpec second_spec(bool aligned) const;
+  MlpSpec whole_spec() const;
   PreparedKernel make_kernel(const MlpTile& tile) const;
   Result<void> launch(const Route& route, const RunArguments& run, std::int64_t first,
                       std::int64_t tokens) const;
@@ -250,7 +219,8 @@ Result<const Route*> GpuExecutor::ready_route(std::int64_t tokens, bool aligned,
   if (const Route* const found = routes_.find(token_class(tokens).index, aligned)) return found;
   const auto capturing = is_capturing(gpu_->device->driver(), stream);
   if (!capturing) return capturing.error();
-  if (*capturing) {
+  // With kernels that are loaded already a route is made by arithmetic alone.
+  if (*capturing && !has_kernels(tokens, aligned)) {
     return unsupported(
         fmt::format("{} for {} tokens is not compiled yet; call warm({}) or run it once before the capture",
                     to_string(mlp_), tokens, tokens));
@@ -285,11 +255,33 @@ Result<std::unique_ptr<const Route>> GpuExecutor::make_route(std::int64_t tokens
   return std::make_unique<const Route>(std::move(pair).value());
 }
 
+bool GpuExecutor::has_kernels(std::int64_t tokens, bool aligned) const {
+  const KernelRoute chosen = choose(tokens, aligned);
+  if (!chosen.found()) return false;
+  if (chosen.takes_one) return gpu_->modules->has(whole_spec(), chosen.one.tile);
+  return gpu_->modules->has(first_spec(aligned), chosen.pair.first) &&
+         gpu_->modules->has(second_spec(aligned), chosen.pair.second);
+}
+
+LinearSpec GpuExecutor::first_spec(bool aligned) const {
+  LinearSpec spec = first_linear(mlp_, weights_.gate_first, options_.numerics, aligned);
+  spec.bias = weights_.first.up.bias != nullptr;
+  return spec;
+}
+LinearSpec GpuExecutor::second_spec(bool aligned) const {
+  LinearSpec spec = second_linear(mlp_, options_.numerics, aligned);
+  spec.bias = weights_.second.up.bias != nullptr;
+  return spec;
+}
+MlpSpec GpuExecutor::whole_spec() const {
+  MlpSpec spec = mlp_spec(mlp_, weights_.gate_first, options_.numerics);
+  spec.up_bias = weights_.first.up.bias != nullptr;
+  spec.down_bias = weights_.second.up.bias != nullptr;
+  return spec;
+}
+
 Result<LinearPair> GpuExecutor::make_pair(const KernelPair& pair, bool aligned) const {
-  LinearSpec first = first_linear(mlp_, weights_.gate_first, options_.numerics, aligned);
-  LinearSpec second = second_linear(mlp_, options_.numerics, aligned);
-  first.bias = weights_.first.up.bias != nullptr;
-  second.bias = weights_.second.up.bias != nullptr;
+  const LinearSpec first = first_spec(aligned), second = second_spec(aligned);
   auto later = start([&] { return gpu_->modules->get(second, pair.second); });
   const auto first_module = gpu_->modules->get(first, pair.first);
   const auto second_module = later.get();
@@ -303,9 +295,7 @@ Result<LinearPair> GpuExecutor::make_pair(const KernelPair& pair, bool aligned) 
 }
 
 PreparedKernel GpuExecutor::make_kernel(const MlpTile& tile) const {
-  MlpSpec spec = mlp_spec(mlp_, weights_.gate_first, options_.numerics);
-  spec.up_bias = weights_.first.up.bias != nullptr;
-  spec.down_bias = weights_.second.up.bias != nullptr;
+  const MlpSpec spec = whole_spec();
   auto module = gpu_->modules->get(spec, tile);
   if (!module) return module.error();
   const MlpKernelParts parts{gpu_->device, std::move(module).value(), spec, weights_.first,

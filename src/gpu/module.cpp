@@ -116,6 +116,14 @@ Result<std::shared_ptr<const Module>> ModuleTable::get(const jit::KernelText& ke
   return modules_.emplace(kernel.text, std::move(module).value()).first->second;
 }
 
+bool ModuleTable::has(const LinearSpec& linear, const KernelTile& tile) {
+  return find(jit::kernel_text(linear, tile, device_->target()).text) != nullptr;
+}
+
+bool ModuleTable::has(const MlpSpec& mlp, const MlpTile& tile) {
+  return find(jit::kernel_text(mlp, tile, device_->target()).text) != nullptr;
+}
+
 std::shared_ptr<const Module> ModuleTable::find(const std::string& text) {
   const std::lock_guard lock(mutex_);
   const auto found = modules_.find(text);

@@ -60,6 +60,10 @@ class ModuleTable {
   Result<std::shared_ptr<const Module>> get(const LinearSpec& linear, const KernelTile& tile);
   Result<std::shared_ptr<const Module>> get(const MlpSpec& mlp, const MlpTile& tile);
 
+  /// Whether get() would find it loaded.
+  bool has(const LinearSpec& linear, const KernelTile& tile);
+  bool has(const MlpSpec& mlp, const MlpTile& tile);
+
  private:
   std::shared_ptr<const Module> find(const std::string& text);
 

@@ -236,6 +236,21 @@ TEST_F(OneKernelTest, NotCompiledWhileCapturing) {
   EXPECT_EQ(fake.launches(), 1);
 }
 
+TEST_F(OneKernelTest, OtherWeightsOfAWarmShapeMayBeCaptured) {
+  const GpuMlp mlp(256, 1024);
+  for (const Rung rung : {Rung::one_kernel, Rung::two_kernel}) {
+    fake.capturing = 0;
+    ASSERT_TRUE(prepare(mlp, rung)->warm(64));
+    const int asked = store->asked, before = fake.launches();
+    fake.capturing = 1;
+    const auto other = prepare(mlp, rung);
+    EXPECT_TRUE(other->run(mlp.run(64, *other)));
+    EXPECT_EQ(store->asked, asked);
+    EXPECT_EQ(fake.launches(), before + (rung == Rung::one_kernel ? 1 : 2));
+    EXPECT_FALSE(other->run(mlp.run(5000, *other))) << "of many tokens, whose kernels are others";
+  }
+}
+
 TEST_F(OneKernelTest, EveryCallOfTheDriverThatFailsIsAnError) {
   const GpuMlp mlp(320, 1280, true);
   int failures = 0;
