@@ -24,9 +24,9 @@ using ingot::sm90::GemmTile;
 // One H200: the model's constants, fitted together to the 211 tiles in docs/measured/two_launch_h200.txt
 // (docs/cost-model.md says how well they fit).
 inline constexpr int multiprocessors = 132;
-inline constexpr int gpc_multiprocessors = 16;               // of a group that shares a way to L2; some have 18
+inline constexpr int gpc_multiprocessors = 16;  // of a group that shares a way to L2; some have 18
 inline constexpr int shared_bytes_per_multiprocessor = 233472;
-inline constexpr int shared_bytes_per_block = 1024;          // taken by the system, beside a block's own
+inline constexpr int shared_bytes_per_block = 1024;      // taken by the system, beside a block's own
 inline constexpr double tensor_flops_per_s = 790e12;     // a large product
 inline constexpr double memory_bytes_per_s = 4.3e12;     // a copy
 inline constexpr double multiply_adds_per_cycle = 2048;  // dense 16-bit, one multiprocessor

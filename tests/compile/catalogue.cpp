@@ -64,8 +64,8 @@ void add_sm90_forms(Kernels& kernels) {
   }
 }
 
-/// The tiles of the kernels of a whole MLP that are forecast best for few tokens and for many, with what their
-/// registers depend on; three sizes, one with tails.
+/// The tiles of the kernels of a whole MLP that are forecast best for few tokens and for many, with what
+/// their registers depend on; three sizes, one with tails.
 void add_whole_forms(Kernels& kernels) {
   const GpuDescription gpu = describe_gpu("sm90").value().gpu;
   for (const auto& [dim, hidden] : {std::pair(256, 1024), std::pair(320, 1280), std::pair(72, 200)}) {
