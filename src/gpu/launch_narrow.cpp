@@ -48,10 +48,10 @@ class PreparedNarrow final : public PreparedMlpKernel {
     const std::uint32_t matrices = m.gated ? 2 : 1, chunk = static_cast<std::uint32_t>(tile_.chunk);
     const auto hidden = static_cast<std::uint64_t>(m.hidden);
     const auto encode_up = [&](CuTensorMap& map, int k_blocks) {
-      return encode<4>(parts_.driver(), map, m.dtype, first.weight,
-                       {blocks.columns, hidden, matrices, blocks.count}, {row, distance, block_k * 2},
-                       {block_k, chunk, matrices, blocks.whole ? static_cast<std::uint32_t>(k_blocks) : 1},
-                       bytes_128);
+      return encode<4>(
+          parts_.driver(), map, m.dtype, first.weight, {blocks.columns, hidden, matrices, blocks.count},
+          {row, distance, std::uint64_t{block_k} * 2},
+          {block_k, chunk, matrices, blocks.whole ? static_cast<std::uint32_t>(k_blocks) : 1}, bytes_128);
     };
     if (const CuResult r = encode_up(weights_.up_first, shared.first_k_blocks); r != 0) return r;
     weights_.up_rest = weights_.up_first;
@@ -85,7 +85,7 @@ class PreparedNarrow final : public PreparedMlpKernel {
     const Blocks blocks = blocks_of(parts_.mlp.dim);
     const CuResult result = encode<3>(parts_.driver(), arguments.x, parts_.mlp.dtype, x.data,
                                       {blocks.columns, static_cast<std::uint64_t>(tokens), blocks.count},
-                                      {bytes(x.stride), block_k * 2},
+                                      {bytes(x.stride), std::uint64_t{block_k} * 2},
                                       {block_k, 64, static_cast<std::uint32_t>(blocks.count)}, bytes_128);
     if (result != 0) return failed_map(result);
     arguments.epilogue = parts_.epilogue(y);

@@ -42,9 +42,9 @@ template <class Tuned>
 void put(std::vector<Tuned>& sorted, Tuned tuned, bool always) {
   const auto at = place(sorted, tuned);
   if (at == sorted.end() || key(*at) != key(tuned)) {
-    sorted.insert(at, std::move(tuned));
+    sorted.insert(at, tuned);
   } else if (always || tuned.us < at->us) {
-    *at = std::move(tuned);
+    *at = tuned;
   }
 }
 
@@ -159,21 +159,21 @@ TuningTable::TuningTable(std::string device, std::string kernels)
 
 void TuningTable::add(TunedTile tuned) {
   tuned.linear.gate_first = true;
-  put(choices_.tiles, std::move(tuned), false);
+  put(choices_.tiles, tuned, false);
 }
 void TuningTable::add(TunedMlp tuned) {
   tuned.mlp.gate_first = true;
-  put(choices_.mlps, std::move(tuned), false);
+  put(choices_.mlps, tuned, false);
 }
 
 void TuningTable::replace(const TunedChoices& choices) {
   for (TunedTile tuned : choices.tiles) {
     tuned.linear.gate_first = true;
-    put(choices_.tiles, std::move(tuned), true);
+    put(choices_.tiles, tuned, true);
   }
   for (TunedMlp tuned : choices.mlps) {
     tuned.mlp.gate_first = true;
-    put(choices_.mlps, std::move(tuned), true);
+    put(choices_.mlps, tuned, true);
   }
 }
 
@@ -206,12 +206,12 @@ Result<TuningTable> parse_tuning(std::string_view document) {
   if (!device || !kernels || tiles == json.end() || !tiles->is_array()) return unreadable;
   TuningTable table(*device, *kernels);
   for (const Json& object : *tiles) {
-    if (auto tuned = to_tuned_tile(object)) table.add(std::move(*tuned));
+    if (auto tuned = to_tuned_tile(object)) table.add(*tuned);
   }
   // Documents from before there were kernels of a whole MLP have none.
   if (const auto mlps = json.find("mlps"); mlps != json.end() && mlps->is_array()) {
     for (const Json& object : *mlps) {
-      if (auto tuned = to_tuned_mlp(object)) table.add(std::move(*tuned));
+      if (auto tuned = to_tuned_mlp(object)) table.add(*tuned);
     }
   }
   return table;

@@ -184,6 +184,7 @@ Result<std::vector<Trial>> Tuner::best_pairs(GpuStage& stage, const cpu::Referen
     return Trial{{first, fit_behind(specs_.first, first, second)}};
   };
   std::vector<Trial> trials;
+  trials.reserve(firsts.size() + seconds.size());
   for (const KernelTile& tile : firsts) trials.push_back(pair_of(tile, seconds.front()));
   for (std::size_t i = 1; i < seconds.size(); ++i) trials.push_back(pair_of(firsts.front(), seconds[i]));
   if (auto ok = measure(stage, reference, trials, 0, 0.6); !ok) return ok.error();
