@@ -308,6 +308,16 @@ INGOT_DEVICE void cluster_finish_hidden(const float (&sums)[S::kMatrices][S::kUp
                transpose_matrix(Element::pair_bits(values.up[2], values.up[3])));
 }
 
+INGOT_DEVICE void cluster_clear(float& sum) {
+  sum = 0.f;
+}
+/// All sums of an array of arrays.
+template <class Part, int kParts>
+INGOT_DEVICE void cluster_clear(Part (&parts)[kParts]) {
+#pragma unroll
+  for (Part& part : parts) cluster_clear(part);
+}
+
 /// A warp: its units of the first linear, the first batch of whose weights is in w.
 template <class S>
 INGOT_DEVICE void cluster_multiply_up(ClusterUpWeights<S>& w, const ClusterArgs& args,
@@ -349,18 +359,7 @@ INGOT_DEVICE void cluster_multiply_up(ClusterUpWeights<S>& w, const ClusterArgs&
 #pragma unroll
       for (int n = 0; n < S::kGroups; ++n) cluster_finish_hidden<S>(sums[i][n], p, unit, n);
     }
-    if constexpr (S::up.batches > 1) {
-#pragma unroll
-      for (auto& unit : sums)
-#pragma unroll
-        for (auto& group : unit)
-#pragma unroll
-          for (auto& matrix : group)
-#pragma unroll
-            for (auto& chain : matrix)
-#pragma unroll
-              for (float& sum : chain) sum = 0.f;
-    }
+    if constexpr (S::up.batches > 1) cluster_clear(sums);
   }
 }
 
@@ -434,18 +433,7 @@ INGOT_DEVICE void cluster_multiply_down(ClusterDownWeights<S>& w, const ClusterA
 #pragma unroll
       for (int n = 0; n < S::kGroups; ++n) cluster_send<S>(sums[i][n], p, unit, n);
     }
-    if constexpr (S::down.batches > 1) {
-#pragma unroll
-      for (auto& unit : sums)
-#pragma unroll
-        for (auto& group : unit)
-#pragma unroll
-          for (auto& tile : group)
-#pragma unroll
-            for (auto& chain : tile)
-#pragma unroll
-              for (float& sum : chain) sum = 0.f;
-    }
+    if constexpr (S::down.batches > 1) cluster_clear(sums);
   }
 }
 
@@ -467,7 +455,8 @@ INGOT_DEVICE void cluster_finish(const ClusterArgs& args, const ClusterPosition&
     float part[S::kBlocks][2];
 #pragma unroll
     for (int source = 0; source < S::kBlocks; ++source)
-      load_shared(p.shared + S::shared.sums + source * kSource_bytes + item * 8, part[source]);
+      load_shared(p.shared + S::shared.sums + source * kSource_bytes + item * 8, part[source][0],
+                  part[source][1]);
     float sum[2] = {part[0][0], part[0][1]};
 #pragma unroll
     for (int source = 1; source < S::kBlocks; ++source) {
@@ -476,7 +465,8 @@ INGOT_DEVICE void cluster_finish(const ClusterArgs& args, const ClusterPosition&
     }
     if constexpr (S::kDown_bias) {
       float bias[2];
-      load_shared(p.shared + S::shared.bias + 4 * (S::shared.up_biases * S::kMatrices + owned_column), bias);
+      load_shared(p.shared + S::shared.bias + 4 * (S::shared.up_biases * S::kMatrices + owned_column),
+                  bias[0], bias[1]);
       sum[0] += bias[0];
       sum[1] += bias[1];
     }

@@ -96,10 +96,10 @@ template <class F>
 INGOT_DEVICE void few_load_w(const FewArgs& args, const FewPosition& p, int stage, int k_block) {
   const u32 to = p.shared + stage * F::kStage_bytes;
   if constexpr (F::kDepth > 1 && F::kGated)
-    load_deep_interleaved_box(to, args.maps.w, few_full<F>(p, stage), p.feature_tile * (F::kRows / 16),
-                              k_block * F::kDepth);
+    load_box(to, args.maps.w, few_full<F>(p, stage), 0, 0, 0, p.feature_tile * (F::kRows / 16),
+             k_block * F::kDepth);
   else if constexpr (F::kDepth > 1)
-    load_deep_box(to, args.maps.w, few_full<F>(p, stage), p.feature_tile * F::kRows, k_block * F::kDepth);
+    load_box(to, args.maps.w, few_full<F>(p, stage), 0, p.feature_tile * F::kRows, k_block * F::kDepth);
   else if constexpr (F::kGated)
     load_interleaved_box<false>(to, args.maps.w, few_full<F>(p, stage), k_block * block_k,
                                 p.feature_tile * (F::kRows / 16), 0);
@@ -113,7 +113,7 @@ INGOT_DEVICE void few_load_x(const FewArgs& args, const FewPosition& p, int stag
   const int part = F::kShare > 1 ? p.rank * kPart : 0;
   const u32 to = p.shared + stage * F::kStage_bytes + F::kX + part * (block_k * 2);
   if constexpr (F::kDepth > 1)
-    load_deep_box(to, args.maps.x, few_full<F>(p, stage), p.token_tile * F::kTokens, k_block * F::kDepth);
+    load_box(to, args.maps.x, few_full<F>(p, stage), 0, p.token_tile * F::kTokens, k_block * F::kDepth);
   else
     load_box<(F::kShare > 1)>(to, args.maps.x, few_full<F>(p, stage), k_block * block_k,
                               p.token_tile * F::kTokens + part, u16((1 << F::kShare) - 1));

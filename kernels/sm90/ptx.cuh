@@ -206,23 +206,6 @@ INGOT_DEVICE void prefetch_box(const TensorMap& map, int c0, int c1, int c2) {
                "r"(c2)
                : "memory");
 }
-/// Box of a 3-D tensor {64 columns, rows, K / 64}.
-INGOT_DEVICE void load_deep_box(u32 shared, const TensorMap& map, u32 barrier, int row, int k_block) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%5, %3, %4}], [%2];" ::"r"(shared),
-      "l"(&map), "r"(barrier), "r"(row), "r"(k_block), "r"(0)
-      : "memory");
-}
-/// The same for two interleaved matrices, a 5-D tensor {64 columns, 8 rows, 2 matrices, row group, K / 64}.
-INGOT_DEVICE void load_deep_interleaved_box(u32 shared, const TensorMap& map, u32 barrier, int group,
-                                            int k_block) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%5, %5, %5, %3, %4}], [%2];" ::"r"(shared),
-      "l"(&map), "r"(barrier), "r"(group), "r"(k_block), "r"(0)
-      : "memory");
-}
 /// Box from shared memory to the tensor; what lies outside the tensor is not written. Belongs to the open
 /// bulk group.
 INGOT_DEVICE void store_box(const TensorMap& map, u32 shared, int column, int row) {
@@ -315,9 +298,6 @@ INGOT_DEVICE float load_shared(u32 shared) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(shared));
   return v;
 }
-INGOT_DEVICE void load_shared(u32 shared, float& a, float& b) {
-  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "r"(shared));
-}
 INGOT_DEVICE void store_shared(u32 shared, float v) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(shared), "f"(v) : "memory");
 }
@@ -332,8 +312,8 @@ INGOT_DEVICE void store_shared(u32 shared, const float (&v)[4]) {
 INGOT_DEVICE void store_shared(u32 shared, u32 a, u32 b) {
   asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(shared), "r"(a), "r"(b) : "memory");
 }
-INGOT_DEVICE void load_shared(u32 shared, float (&v)[2]) {
-  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(shared));
+INGOT_DEVICE void load_shared(u32 shared, float& a, float& b) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "r"(shared));
 }
 
 // --- registers of a warp
