@@ -23,7 +23,6 @@ namespace ingot::gpu {
 namespace {
 
 constexpr std::int64_t vector_bytes = 16;  // what the fast kernels load and store at once
-constexpr std::int64_t most_row_bytes = std::int64_t{1} << 40;  // exclusive; of a tensor map
 
 // Tensors that the kernel of a whole MLP cannot take go through the portable pair so many tokens at a time,
 // so that they need no room for all of hidden.
@@ -121,7 +120,7 @@ bool GpuExecutor::aligned(const RunArguments& run) const {
   const auto fits = [&](const void* data, std::int64_t stride) {
     const std::int64_t row = stride * static_cast<std::int64_t>(size_of(mlp_.dtype));
     return reinterpret_cast<std::uintptr_t>(data) % vector_bytes == 0 && row % vector_bytes == 0 &&
-           row < most_row_bytes;
+           row < most_map_stride;
   };
   return weights_.aligned && run.tokens <= most_mapped_tokens && fits(run.x, run.x_row_stride) &&
          fits(run.y, run.y_row_stride);

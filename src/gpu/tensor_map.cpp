@@ -11,7 +11,6 @@ namespace {
 
 // CUtensorMapDataType, CUtensorMapL2promotion.
 constexpr int f16_elements = 6, bf16_elements = 9, promote_256_bytes = 3;
-constexpr std::int64_t most_map_stride = std::int64_t{1} << 40;  // bytes, exclusive; of the tensor map format
 constexpr std::int64_t box_k = sm90::block_k;
 
 }  // namespace

@@ -28,6 +28,8 @@ struct LinearWeights {
 /// Whether the sm90 kernels can load these weights: addresses and strides of 16 bytes, and gate and up as far
 /// apart as one tensor map spans.
 bool fit_tensor_maps(const LinearWeights& weights, DType dtype, bool gated);
+/// Bytes between two rows, exclusive, and between two steps of any dimension: of the tensor maps' format.
+inline constexpr std::int64_t most_map_stride = std::int64_t{1} << 40;
 /// Numbers of tokens up to here fit the sm90 kernels' 32-bit coordinates.
 inline constexpr std::int64_t most_mapped_tokens = (std::int64_t{1} << 31) - 4096;
 

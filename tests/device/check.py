@@ -85,7 +85,8 @@ def run_case(driver, folder, linear, tile, tokens, strided, generator):
     return (True, text)
 
 
-def main():
+def main(cases=CASES, run_case=run_case):
+    """Runs every case of `cases(small)` by `run_case`; also of other scripts, with theirs."""
     parser = argparse.ArgumentParser()
     parser.add_argument("cubins")
     parser.add_argument("--small", action="store_true")
@@ -109,7 +110,7 @@ def main():
                 os._exit(3)
     if not args.small:
         threading.Thread(target=watch, daemon=True).start()
-    for linear, tile, tokens_list, strided in CASES(args.small):
+    for linear, tile, tokens_list, strided in cases(args.small):
         for tokens in tokens_list:
             count += 1
             if count <= args.start:
@@ -121,13 +122,12 @@ def main():
                 result = f"{e}"[:300]
             good = isinstance(result, tuple)
             failed += not good
-            print(f"{'ok  ' if good else 'FAIL'} {linear.label():48s} {tile.label():18s} tokens {tokens:6d} "
+            print(f"{'ok  ' if good else 'FAIL'} {linear.label():48s} {tile.label():18s} tokens {tokens:6d} {'strided ' if strided else ''}"
                   f"{result[1] if good else result}", flush=True)
             if not good and any(t in str(result) for t in ("CUDA", "illegal", "launch failure", "unspecified")):
-                print("stopping: the context is lost")
-                print(f"checked {count}, failed {failed}")
-                sys.exit(1)
-    print(f"checked {count}, failed {failed}")
+                print(f"stopping: the context is lost\nnext {count}")
+                sys.exit(3)
+    print(f"checked {count - args.start}, failed {failed}")
     sys.exit(1 if failed else 0)
 
 

@@ -3,18 +3,13 @@
 
 python3 mlp_check.py CUBINS [--small]
 """
-import argparse
 import math
-import os
-import sys
-import threading
-import time
 
 import torch
 import torch.nn.functional as F
 
-from check import ACT
-from driver import Driver, Kernel, Matrix
+from check import ACT, main
+from driver import Kernel, Matrix
 from mlp_cases import cases
 
 
@@ -92,48 +87,5 @@ def run_case(driver, folder, m, tile, tokens, strided, generator):
     return (True, text)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("cubins")
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--start", type=int, default=0, help="skip the cases before this one")
-    args = parser.parse_args()
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    torch.set_grad_enabled(False)
-    torch.zeros(1, device="cuda")
-    driver, failed, count = Driver(), 0, 0
-    generator = torch.Generator(device="cuda")
-    generator.manual_seed(torch.seed() % 2**31)
-    state = {"since": None, "what": ""}
-
-    def watch():
-        while True:
-            time.sleep(0.5)
-            if state["since"] and time.time() - state["since"] > 5:
-                print(f"HANG {state['what']}\nnext {count}", flush=True)
-                os._exit(3)
-    threading.Thread(target=watch, daemon=True).start()
-    for m, tile, tokens_list, strided in cases(args.small):
-        for tokens in tokens_list:
-            count += 1
-            if count <= args.start:
-                continue
-            state["what"], state["since"] = f"{m.label()} {tile.label()} tokens {tokens}", time.time()
-            try:
-                result = run_case(driver, args.cubins, m, tile, tokens, strided, generator)
-            except (RuntimeError, OSError) as e:
-                result = f"{e}"[:300]
-            good = isinstance(result, tuple)
-            failed += not good
-            print(f"{'ok  ' if good else 'FAIL'} {m.label():48s} {tile.label():12s} tokens {tokens:6d} {'strided ' if strided else ''}"
-                  f"{result[1] if good else result}", flush=True)
-            if not good and any(t in str(result) for t in ("CUDA", "illegal", "launch failure", "unspecified")):
-                print(f"stopping: the context is lost\nnext {count}")
-                sys.exit(3)
-    print(f"checked {count - args.start}, failed {failed}")
-    sys.exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
-    main()
+    main(cases, run_case)

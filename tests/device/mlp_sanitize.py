@@ -3,22 +3,13 @@
 
 compute-sanitizer --tool memcheck python3 mlp_sanitize.py CUBINS [--part I/N]      As sanitize.py for linears.
 """
-import argparse
-import ctypes as C
 import math
-import sys
 
 import numpy as np
 
-from driver import Driver, Kernel, Matrix
+from driver import Kernel, Matrix
 from mlp_cases import cases
-from sanitize import Memory, from_bf16, to_bf16
-
-SIGMOID = lambda x: 1 / (1 + np.exp(-x))
-ACT = {"relu": lambda x: np.maximum(x, 0), "identity": lambda x: x, "silu": lambda x: x * SIGMOID(x),
-       "quick_gelu": lambda x: x * SIGMOID(1.702 * x),
-       "gelu_erf": lambda x: 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
-       "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))}
+from sanitize import ACT, Memory, from_bf16, main, to_bf16
 
 
 def run(driver, folder, m, tile, tokens, rng):
@@ -48,29 +39,5 @@ def run(driver, folder, m, tile, tokens, rng):
     return float(np.linalg.norm(from_bf16(y) - z) / np.linalg.norm(z))
 
 
-def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument("cubins")
-    ap.add_argument("--part", default="0/1")
-    args = ap.parse_args()
-    part, parts = map(int, args.part.split("/"))
-    driver = Driver()
-    device, context = C.c_int(), C.c_void_p()
-    driver.check(driver.lib.cuDeviceGet(C.byref(device), 0), "device")
-    driver.check(driver.lib.cuDevicePrimaryCtxRetain(C.byref(context), device), "context")
-    driver.check(driver.lib.cuCtxSetCurrent(context), "current")
-    rng, worst, n = np.random.default_rng(), 0.0, 0
-    for i, (m, tile, tokens_list, _) in enumerate(cases(True)):
-        if i % parts != part:
-            continue
-        for tokens in tokens_list:
-            e = run(driver, args.cubins, m, tile, tokens, rng)
-            worst, n = max(worst, e), n + 1
-            if not e < 1e-2:
-                print(f"FAIL {m.label()} {tile.label()} tokens {tokens} error {e:.2e}", flush=True)
-                sys.exit(1)
-    print(f"checked {n}, worst error {worst:.2e}")
-
-
 if __name__ == "__main__":
-    main()
+    main(cases, run, 1e-2)

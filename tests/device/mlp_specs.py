@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 
 import specs
-from specs import ceil_div, flag
+from specs import ceil_div, chain, flag, rounds_first
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,10 @@ class Mlp:
 
     @property
     def rounds(self):
-        return self.match and (self.act != "identity" or self.gated)
+        return self.match and rounds_first(self.act, self.gated)
 
     def chain(self):
-        e = f"ingot::device::{self.element}"
-        steps = [f"ingot::device::Activate<ingot::activation::{self.act}, {e}>"] if self.act != "identity" or self.gated else []
-        if self.gated:
-            steps += [f"ingot::device::RoundActivated<{e}>"] if self.match else []
-            steps += ["ingot::device::Multiply"]
-        return f"ingot::device::Chain<{', '.join(steps)}>"
+        return chain(self.element, self.act, self.gated, self.match)
 
     def template(self):
         return (f"ingot::device::{self.element}, {self.chain()}, {flag(self.rounds)}, {self.dim}, {self.hidden}, {flag(self.gated)}, "

@@ -6,6 +6,16 @@
 # A kernel that hangs ends its process; the step goes on behind it.
 here=$(cd "$(dirname "$0")" && pwd); cubins=$1; out=$2; shift 2
 export PYTHONUNBUFFERED=1
+
+# sanitized SECONDS PREFIX SCRIPT [ARGUMENT...]: the script under each tool of compute-sanitizer, logs as PREFIXtool.log.
+sanitized() {
+  local seconds=$1 prefix=$2 script=$3 tool; shift 3
+  for tool in memcheck racecheck initcheck synccheck; do
+    timeout -s KILL "$seconds" compute-sanitizer --tool $tool --error-exitcode 9 python3 "$here/$script" "$cubins" "$@" > "$out/$prefix$tool.log" 2>&1
+    echo "$tool rc $?"; grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checked' "$out/$prefix$tool.log" | tail -2
+  done
+}
+
 for step in "$@"; do
   case $step in
     compile=*)
@@ -26,10 +36,7 @@ for step in "$@"; do
       [ "$(grep -c -E '^(FAIL|HANG)' "$out/check.log")" -gt 60 ] && { echo 'too many failures: stopping'; exit 1; }
       ;;
     sanitize)
-      for tool in memcheck racecheck initcheck synccheck; do
-        timeout -s KILL 150 compute-sanitizer --tool $tool --error-exitcode 9 python3 "$here/sanitize.py" "$cubins" > "$out/$tool.log" 2>&1
-        echo "$tool rc $?"; grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checked' "$out/$tool.log" | tail -2
-      done
+      sanitized 150 "" sanitize.py
       ;;
     mlp-check)
       python3 "$here/mlp_specs.py" "$cubins" check
@@ -38,10 +45,7 @@ for step in "$@"; do
       ;;
     mlp-sanitize)
       python3 "$here/mlp_specs.py" "$cubins" small
-      for tool in memcheck racecheck initcheck synccheck; do
-        timeout -s KILL 240 compute-sanitizer --tool $tool --error-exitcode 9 python3 "$here/mlp_sanitize.py" "$cubins" > "$out/mlp-$tool.log" 2>&1
-        echo "$tool rc $?"; grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checked' "$out/mlp-$tool.log" | tail -2
-      done
+      sanitized 240 mlp- mlp_sanitize.py
       ;;
     mlp-bench=*)
       python3 "$here/mlp_specs.py" "$cubins" bench
@@ -55,10 +59,7 @@ for step in "$@"; do
       ;;
     portable-sanitize)
       python3 "$here/portable.py" "$cubins" compile small
-      for tool in memcheck racecheck initcheck synccheck; do
-        timeout -s KILL 240 compute-sanitizer --tool $tool --error-exitcode 9 python3 "$here/portable.py" "$cubins" small > "$out/portable-$tool.log" 2>&1
-        echo "$tool rc $?"; grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checked' "$out/portable-$tool.log" | tail -2
-      done
+      sanitized 240 portable- portable.py small
       ;;
     portable-time)
       python3 "$here/portable.py" "$cubins" compile time
@@ -71,10 +72,7 @@ for step in "$@"; do
       ;;
     cluster-sanitize)
       python3 "$here/whole_cluster.py" "$cubins" compile small
-      for tool in memcheck racecheck initcheck synccheck; do
-        timeout -s KILL 120 compute-sanitizer --tool $tool --error-exitcode 9 python3 "$here/whole_cluster.py" "$cubins" small > "$out/cluster-$tool.log" 2>&1
-        echo "$tool rc $?"; grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checked' "$out/cluster-$tool.log" | tail -2
-      done
+      sanitized 120 cluster- whole_cluster.py small
       ;;
     cluster-time)
       python3 "$here/whole_cluster.py" "$cubins" compile time

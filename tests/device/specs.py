@@ -25,6 +25,21 @@ def flag(b):
     return "true" if b else "false"
 
 
+def chain(element, act, gated, between):
+    """What follows a linear up to the store; `between`: results are rounded between the steps."""
+    e = f"ingot::device::{element}"
+    steps = [f"ingot::device::Activate<ingot::activation::{act}, {e}>"] if act != "identity" or gated else []
+    if gated:
+        steps += [f"ingot::device::RoundActivated<{e}>"] if between else []
+        steps += ["ingot::device::Multiply"]
+    return f"ingot::device::Chain<{', '.join(steps)}>"
+
+
+def rounds_first(act, gated):
+    """Whether rounding a linear's result before these steps differs from rounding it after them."""
+    return gated or act not in ("identity", "relu")
+
+
 @dataclass(frozen=True)
 class Linear:
     """y[tokens, n] = f(x[tokens, k] W^T + bias); gated: W is gate and up."""
@@ -49,15 +64,10 @@ class Linear:
 
     def rounds(self, epilogue_warps):
         """Whether the kernel rounds the linear's result before what follows; without a next step, the store does."""
-        return epilogue_warps or (self.between and (self.gated or self.act not in ("identity", "relu")))
+        return epilogue_warps or (self.between and rounds_first(self.act, self.gated))
 
     def chain(self):
-        e = f"ingot::device::{self.element}"
-        steps = [f"ingot::device::Activate<ingot::activation::{self.act}, {e}>"] if self.act != "identity" or self.gated else []
-        if self.gated:
-            steps += [f"ingot::device::RoundActivated<{e}>"] if self.between else []
-            steps += ["ingot::device::Multiply"]
-        return f"ingot::device::Chain<{', '.join(steps)}>"
+        return chain(self.element, self.act, self.gated, self.between)
 
     def template(self, epilogue_warps=False):
         return (f"ingot::device::{self.element}, {self.chain()}, {flag(self.rounds(epilogue_warps))}, {self.n}, {self.k}, {flag(self.gated)}, "
